@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/parse.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+struct unit {
+	const char *name;
+	double factor;
+};
+
+int parse_number(const char *text, uint64_t max, uint64_t *ret)
+{
+	uint64_t value = 0;
+
+	if (*text == '\0')
+		return -EINVAL;
+	for (; *text != '\0'; text++) {
+		if (*text < '0' || *text > '9')
+			return -EINVAL;
+		if (value > (max - (uint64_t)(*text - '0')) / 10)
+			return -ERANGE;
+		value = value * 10 + (uint64_t)(*text - '0');
+	}
+	*ret = value;
+	return 0;
+}
+
+/* A decimal fraction and one of the units; a value above 0. */
+static int parse_with_unit(const char *text, const struct unit *units, double *ret)
+{
+	char *end;
+	double value;
+
+	/* No signs, no hexadecimal, no "inf": a digit must come first. */
+	if (*text < '0' || *text > '9' || text[1] == 'x' || text[1] == 'X')
+		return -EINVAL;
+	errno = 0;
+	value = strtod(text, &end);
+	if (errno != 0 || !isfinite(value))
+		return -ERANGE;
+	for (const struct unit *u = units; u->name != NULL; u++) {
+		if (strcasecmp(end, u->name) != 0)
+			continue;
+		value *= u->factor;
+		if (!(value > 0))
+			return -ERANGE;
+		*ret = value;
+		return 0;
+	}
+	return -EINVAL;
+}
+
+int parse_duration(const char *text, int64_t *ret_ns)
+{
+	static const struct unit units[] = { { "", 1e9 }, { "s", 1e9 }, { "ms", 1e6 },
+		{ "us", 1e3 }, { "m", 60e9 }, { "min", 60e9 }, { "h", 3600e9 },
+		{ "d", 86400e9 }, { NULL, 0 } };
+	double value;
+	int r = parse_with_unit(text, units, &value);
+
+	if (r != 0)
+		return r;
+	if (value < 1 || value > 9e18)
+		return -ERANGE;
+	*ret_ns = (int64_t)value;
+	return 0;
+}
+
+int parse_rate(const char *text, int64_t *ret_interval_ns)
+{
+	static const struct unit units[] = { { "", 1 }, { "hz", 1 }, { "k", 1e3 },
+		{ "khz", 1e3 }, { NULL, 0 } };
+	double value;
+	int r = parse_with_unit(text, units, &value);
+
+	if (r != 0)
+		return r;
+	if (value < 1.0 / 3600 || value > 1e9)
+		return -ERANGE;
+	*ret_interval_ns = (int64_t)(1e9 / value + 0.5);
+	return 0;
+}
+
+int parse_size(const char *text, uint64_t *ret_bytes)
+{
+	static const struct unit units[] = { { "", 1 }, { "b", 1 }, { "k", 1024 },
+		{ "m", 1024.0 * 1024 }, { "g", 1024.0 * 1024 * 1024 }, { NULL, 0 } };
+	double value;
+	int r = parse_with_unit(text, units, &value);
+
+	if (r != 0)
+		return r;
+	if (value < 1 || value > 9e18)
+		return -ERANGE;
+	*ret_bytes = (uint64_t)value;
+	return 0;
+}

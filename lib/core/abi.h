@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef CORE_ABI_H
+#define CORE_ABI_H
+
+/*
+ * What those who start the core need to know of it.
+ *
+ * The core image is one run of position independent code and constants, without
+ * writable data and without anything a loader would do: copied or mapped
+ * anywhere, executable, it runs.  All its state lies in an arena that the starter
+ * maps (readable, writable, zero) and at whose start it puts a struct core_args.
+ *
+ * Two entries:
+ *   CORE_ENTRY_CALL   a function `int (struct core_args *)` by the C calling
+ *		       convention.  Starts the task with raw clones and returns
+ *		       once the task runs: 0, or a negative errno.  Blocks signals
+ *		       for that moment and puts the mask back.  Takes 100 us or so.
+ *   CORE_ENTRY_CLONE  where a task begins that was cloned from outside: the word
+ *		       the stack pointer points at is the address of the
+ *		       struct core_args.  Never returns.
+ *
+ * Both are for a task of its own, that shares the memory of the program and
+ * nothing else (clone flags CORE_CLONE_FLAGS): see doc/design.md.
+ */
+
+#include <stdint.h>
+
+#define CORE_ABI_VERSION 1u
+
+/* Byte offsets of the two entries from the start of the image. */
+#define CORE_ENTRY_CALL	 0
+#define CORE_ENTRY_CLONE 16
+
+/* CLONE_VM | CLONE_FILES | CLONE_UNTRACED, exit signal 0.  The descriptors are
+ * shared for an instant only: the task's first call gives it an empty table
+ * without ever having copied the program's. */
+#define CORE_CLONE_FLAGS 0x00800500u
+
+/* The arena: args and state, stack, tables.  Bytes; only what is used is touched. */
+#define CORE_ARENA_BYTES (6u << 20)
+
+/* The task's stack lies at the first multiple of its size in the arena, so that a
+ * signal handler finds the state from the stack pointer alone. */
+#define CORE_STACK_BYTES (64u << 10)
+
+enum core_way {
+	CORE_WAY_SPAWN = 1,  /* by the preload library; says hello on a socket */
+	CORE_WAY_ATTACH = 2, /* by an injector, which finds the ring by itself */
+};
+
+/* sizeof(((struct sockaddr_un *)0)->sun_path) */
+#define CORE_SOCKET_PATH_BYTES 108
+
+struct core_args {
+	uint32_t abi_version;
+	uint32_t way; /* enum core_way */
+	uint64_t arena, arena_bytes;
+	uint64_t image, image_bytes;
+	/* Where the vdso is mapped (AT_SYSINFO_EHDR), or 0: clocks by system call. */
+	uint64_t vdso;
+	/* The main thread's clear_child_tid word, or 0. */
+	uint64_t tid_word;
+	int32_t program_pid;  /* in the program's pid namespace */
+	int32_t recorder_pid; /* in the program's pid namespace; 0: not known */
+	uint32_t single_clone; /* 1: the task is to be the program's child */
+	/* Spawned only. */
+	char socket_path[CORE_SOCKET_PATH_BYTES];
+	uint64_t runtime;
+	uint64_t code_type;
+	uint32_t python_hex;
+	char python_version[64];
+};
+
+/* The first page of the image starts with the call entry; its size is here. */
+extern const unsigned char core_image[];
+extern const unsigned char core_image_end[];
+
+/*
+ * The stack pointer with which a task cloned from outside must begin: two words
+ * below the top of the stack, of which the lower is the address of the clone
+ * entry (taken by the `ret` behind the system call) and the upper that of args.
+ */
+static inline uint64_t core_stack_base(uint64_t arena)
+{
+	/* Room for the args in front of it. */
+	uint64_t first = arena + 4096;
+
+	return (first + CORE_STACK_BYTES - 1) & ~(uint64_t)(CORE_STACK_BYTES - 1);
+}
+
+static inline uint64_t core_stack_top(uint64_t arena)
+{
+	return core_stack_base(arena) + CORE_STACK_BYTES;
+}
+
+#endif

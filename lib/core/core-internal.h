@@ -1,0 +1,364 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef CORE_CORE_INTERNAL_H
+#define CORE_CORE_INTERNAL_H
+
+/*
+ * The state of the core, all of it in the arena, and the calls between its files.
+ * Everything here runs in the sampler task, on its one stack, unless it says so.
+ *
+ *   call.c    starting the task from a thread of the program
+ *   task.c    what a task does before its first sample; its end
+ *   alive.c   orders, heartbeats, death and exec of the program
+ *   loop.c    the loop: strata, sleeping, the adaptive rate
+ *   sample.c  one tick: which threads to look at, and what is taken as true
+ *   walk.c    reading one chain of frames
+ *   threads.c the table of threads, listing
+ *   intern.c  strings, code objects and nodes, each sent once
+ *   runs.c    runs of samples, ticks, gaps: what goes into the ring
+ *   cpu.c     CPU time and who runs without the GIL
+ *   fault-*   guarded loads that fault
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "core/abi.h"
+#include "core/arch.h"
+#include "core/strata.h"
+#include "core/sys.h"
+#include "python/layout.h"
+#include "wire/record.h"
+#include "wire/ring.h"
+#include "wire/varint.h"
+
+enum {
+	MAX_INTERPRETERS = 64,
+	MAX_THREADS = 8192,
+	THREAD_INDEX = 16384, /* a power of two, twice the entries */
+	MAX_CODES = 8192,
+	CODE_INDEX = 16384,
+	MAX_NODES = 32767,
+	NODE_INDEX = 65536,
+	MAX_STRINGS = 16383,
+	STRING_INDEX = 32768,
+	MAX_STRING_BYTES = 4 << 20, /* sent in one epoch */
+	PATH_CACHE = 1024,
+	MAX_STORED_FRAMES = 4096, /* the most that max_stack may ask for */
+	MAX_FRAMES = 65536,	  /* a longer chain is taken for a loop */
+	SCRATCH_BYTES = 16384,
+};
+
+/* A PyThreadState and the kernel thread it belongs to. */
+struct thread {
+	uint64_t ts;
+	uint64_t interpreter;
+	uint64_t pthread;
+	uint32_t tid;
+	uint32_t id; /* on the wire; 0: entry not in use */
+	uint32_t listing; /* number of the listing that saw it last */
+	uint16_t gil;
+	bool fresh; /* entered by the last listing, not looked at yet */
+	bool twin;  /* its kernel thread has another thread state, used later */
+
+	/* The run in progress: from tick run_first on the thread was here. */
+	bool in_run;
+	uint8_t state; /* enum record_state */
+	uint32_t node;
+	uint32_t position;
+	uint64_t run_first;
+
+	/* The last chain that was trusted, to see that nothing changed. */
+	uint64_t path;
+	uint64_t last_held; /* tick at which it was last seen with the GIL */
+
+	/* CPU accounting (cpu.c). */
+	int32_t schedstat; /* descriptor, or -errno when it cannot be had */
+	int32_t stat;	   /* descriptor, opened when asked for; -1 before */
+	bool look;	   /* has to be looked at when the window ends */
+	bool ask; /* runs without the GIL at times: its state is read at each tick */
+	uint64_t cpu_ns; /* at the last look */
+	uint64_t run_count;
+	int64_t excess_ns; /* CPU beyond what it ran with the GIL, decaying */
+	int64_t held_ns;   /* weight of ticks seen holding the GIL in this window */
+	uint64_t running_ticks; /* of closed runs, since the last checkpoint */
+	uint64_t checkpoint_cpu_ns;
+	int64_t checkpoint_ns;
+};
+
+/* A GIL and what its ledger said last. */
+struct gil {
+	uint64_t address;
+	uint64_t holder;
+	uint64_t switches;
+	uint32_t interpreters;
+	bool locked;
+	/* Of the tick in hand. */
+	uint64_t old_holder;
+	uint64_t new_switches; /* since the last tick */
+};
+
+struct interpreter {
+	uint64_t address;
+	uint64_t id;
+	uint64_t threads_head;
+	uint16_t gil;
+};
+
+/* A code object: trusted at its address only as long as these words are equal. */
+struct code {
+	uint64_t address;
+	uint64_t filename, name, linetable;
+	uint32_t first_line;
+	uint32_t bytes; /* of bytecode */
+	uint32_t flags;
+	bool shim;    /* CPython's own, never shown */
+	bool defined; /* sent */
+};
+
+struct node {
+	uint32_t parent;
+	uint32_t call; /* position in the parent, plus 1 */
+	uint32_t ref;
+	uint8_t kind; /* enum record_node_kind */
+	bool known; /* on a path that two equal walks, or a still GIL, vouch for */
+};
+
+struct string {
+	uint64_t hash;
+	uint32_t bytes;
+	uint32_t width;
+};
+
+struct path_entry {
+	uint64_t path;
+	uint32_t node;
+};
+
+/* One frame of a chain, as stored. */
+struct frame {
+	uint32_t code; /* index of a struct code, from 1 */
+	uint32_t position;
+};
+
+/* One reading of a chain, leaf first. */
+struct walk {
+	uint32_t frames; /* in the chain, those not shown left out */
+	uint32_t stored;
+	bool complete; /* every frame plausible, down to the root */
+	uint64_t path; /* over everything but the leaf's position */
+	struct frame *frame;
+	/* As read, to see whether the leaf's edge reads alike again. */
+	uint64_t leaf, leaf_code, caller, caller_instr;
+};
+
+/* The strata since the last TICKS record. */
+struct tick_block {
+	uint64_t first;
+	uint32_t count;
+	uint32_t late_count;
+	int64_t start;
+	int64_t length;
+	int64_t end;
+	uint8_t late[512]; /* varint distances */
+	uint32_t late_bytes;
+	uint64_t last_late;
+};
+
+struct core {
+	struct core_args args;
+
+	/* What the task holds. */
+	struct ring_writer ring;
+	uint64_t vdso_clock_gettime; /* 0: by system call */
+	struct ring_options options;
+	struct py_layout layout;
+	int program_pidfd;
+	int recorder_pidfd; /* or the hello socket; -1 when neither */
+	bool recorder_is_socket;
+	int task_directory; /* /proc/PID/task of the program, -1 */
+	int stat_fd; /* of the program's main thread, -1 */
+	bool tid_word_good;
+	int64_t mm_checked_ns;
+	uint32_t recorder_beat;
+	int64_t recorder_beat_ns;
+	int64_t clock_sent_ns;
+
+	/* Time. */
+	struct strata strata;
+	struct strata_budget budget;
+	int64_t now_ns;	 /* of the tick in hand */
+	uint64_t tick;	 /* its number */
+	uint64_t cut_base; /* number of the first tick after the last cut */
+	int64_t cut_ns;
+	int64_t polled_ns; /* when the ends were last asked for */
+	int64_t adapt_ns;
+	int64_t adapt_own_cpu, adapt_program_cpu;
+	int64_t stopped_since; /* 0: the program is not stopped */
+	struct tick_block block;
+	int64_t last_tick_ns;
+
+	/* The window of cpu.c. */
+	int64_t window_ns;
+	int64_t window_cpu;
+	int64_t full_look_ns, full_look_step;
+
+	/* The interpreter. */
+	uint32_t pthread_tid_offset; /* 0: not found yet */
+	uint32_t interpreter_count;
+	uint32_t gil_count;
+	struct interpreter interpreters[MAX_INTERPRETERS];
+	struct gil gils[MAX_INTERPRETERS];
+	uint32_t listing;
+	bool relist;
+	int64_t listed_ns;
+	uint32_t thread_count; /* entries used so far, free ones included */
+	uint32_t next_thread_id;
+	bool all_changed; /* every thread has to be walked at the next tick */
+
+	/* Tables of the epoch. */
+	uint32_t epoch;
+	bool epoch_full;
+	uint32_t code_count, node_count, string_count, string_bytes;
+
+	/* Counters, copied into the ring's header by runs.c. */
+	uint64_t counters[RING_COUNTERS];
+
+	struct walk walks[3];
+
+	/* Too large to be members that are touched at start: in the arena. */
+	struct thread *threads;
+	uint16_t *thread_index;
+	struct code *codes;
+	uint16_t *code_index;
+	struct node *nodes;
+	uint16_t *node_index;
+	struct string *strings;
+	uint16_t *string_index;
+	struct path_entry *path_cache;
+	uint8_t *scratch;
+};
+
+/* call.c: the entry for threads of the program (abi.h). */
+int core_call(struct core_args *args);
+
+/* task.c */
+long core_task(void *args) __attribute__((noreturn));
+_Noreturn void task_leave(struct core *c, enum ring_leave why, int detail);
+struct core *task_state(void); /* from the stack pointer; any context */
+
+/* alive.c */
+/* Sleep until the monotonic time ns, or until something wants attention. */
+void alive_sleep(struct core *c, int64_t until_ns);
+/* Look at orders and at what the task depends on; leaves when it has to. Returns
+ * false while the sampler should be parked. */
+bool alive_check(struct core *c);
+/* The first look: is the word of the main thread of use? */
+void alive_init(struct core *c);
+
+/* loop.c */
+_Noreturn void loop_run(struct core *c);
+int64_t loop_now(struct core *c); /* CLOCK_MONOTONIC */
+void loop_find_vdso(struct core *c);
+int64_t loop_clock(struct core *c, int clock); /* any clock, by system call */
+
+/* sample.c */
+void sample_tick(struct core *c);
+/* Is memory as the layout says? 0, or the number of the check that failed. */
+int sample_check_layout(struct core *c);
+
+/* walk.c */
+void walk_read(struct core *c, uint64_t ts, struct walk *w);
+/* Does the edge from the leaf to its caller still read as in w? */
+bool walk_edge_again(struct core *c, uint64_t ts, const struct walk *w);
+
+/* threads.c */
+struct thread *thread_find(struct core *c, uint64_t ts);
+/* Bring the interpreters and GILs up to date; returns false when there is none. */
+bool threads_interpreters(struct core *c);
+/* Walk the list of every interpreter: new threads enter, missing ones end. */
+void threads_list(struct core *c);
+/* Is this thread state still linked where it was? */
+bool thread_linked(struct core *c, const struct thread *t);
+void thread_end(struct core *c, struct thread *t);
+
+/* intern.c */
+/* The entry of a code object, new or old; 0 when it is none or the table is full. */
+uint32_t code_find(struct core *c, uint64_t address);
+/* Send what belongs to it; false when it cannot be read whole or not be sent. */
+bool code_define(struct core *c, uint32_t code);
+uint32_t node_find(struct core *c, uint32_t parent, uint32_t call, uint8_t kind,
+	uint32_t ref);
+/* The same, made and sent when not there; 0 when there is no room. */
+uint32_t node_make(struct core *c, uint32_t parent, uint32_t call, uint8_t kind,
+	uint32_t ref);
+/* Start the tables over, if they are full; true when it was done. */
+bool intern_new_epoch(struct core *c);
+
+/* runs.c */
+struct record {
+	uint8_t bytes[RING_RECORD_MAX];
+	uint8_t *at;
+};
+void record_begin(struct record *r, uint8_t type);
+static inline void record_number(struct record *r, uint64_t value)
+{
+	r->at = varint_put(r->at, value);
+}
+bool record_put(struct core *c, struct record *r, bool control);
+
+void run_set(struct core *c, struct thread *t, uint32_t node, uint32_t position,
+	uint8_t state);
+void run_close(struct core *c, struct thread *t);
+void runs_tick(struct core *c, int64_t start, int64_t length, bool late);
+void runs_spin_tick(struct core *c, int64_t from, int64_t to);
+void runs_gap(struct core *c, int64_t from, int64_t to, enum record_gap why);
+/* Close every run and the block of ticks; once a second and at the end. */
+void runs_cut(struct core *c);
+void runs_publish(struct core *c);
+
+/* cpu.c */
+void cpu_open(struct core *c, struct thread *t);
+void cpu_close(struct core *c, struct thread *t);
+/* At the end of a tick: account for it and, when the window is over, look. */
+void cpu_tick(struct core *c);
+/* A last checkpoint for a thread that has ended, and for all at a cut. */
+void cpu_checkpoint(struct core *c, struct thread *t, bool look_now);
+void cpu_checkpoint_all(struct core *c);
+/* Is this thread on a CPU although it does not hold the GIL? */
+bool cpu_runs_outside(struct core *c, struct thread *t);
+int64_t cpu_of_program(struct core *c);
+/* The letter of the main thread's state, or '?'. */
+char cpu_main_state(struct core *c);
+/* Stopped by a signal or a tracer? */
+bool cpu_program_stopped(struct core *c);
+
+/* Loads with an address check in front: false for what cannot be an address. */
+static inline bool sane(uint64_t address)
+{
+	return address >= 0x10000 && address < ARCH_USER_END - 4096;
+}
+
+static inline bool load64(uint64_t address, uint64_t *ret)
+{
+	return sane(address) && arch_load64(address, ret);
+}
+
+static inline bool load32(uint64_t address, uint32_t *ret)
+{
+	return sane(address) && arch_load32(address, ret);
+}
+
+static inline void count(struct core *c, enum ring_counter which, uint64_t n)
+{
+	c->counters[which] += n;
+}
+
+static inline uint64_t mix(uint64_t h, uint64_t v)
+{
+	h ^= v;
+	h *= 0x9e3779b97f4a7c15ull;
+	return h ^ (h >> 29);
+}
+
+#endif

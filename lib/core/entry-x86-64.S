@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The start of the core image and the few lines that cannot be C: the two
+ * entries of abi.h at offsets 0 and 16, clone, the return from a handler, the end.
+ */
+
+	.section .text.entry, "ax"
+	.globl	core_entry
+	.hidden	core_entry
+core_entry:
+	jmp	core_call
+
+	.balign	16
+	/* A task cloned from outside begins here: its args are on the stack. */
+	pop	%rdi
+	xor	%ebp, %ebp
+	and	$-16, %rsp
+	call	core_task
+	mov	%eax, %edi
+	mov	$231, %eax		/* exit_group */
+	syscall
+	hlt
+
+	.text
+	/* long arch_clone(flags, stack_top, run, arg) */
+	.globl	arch_clone
+	.hidden	arch_clone
+arch_clone:
+	mov	%rdx, %r8		/* run */
+	mov	%rcx, %r9		/* arg; rcx is lost in the call */
+	and	$-16, %rsi
+	xor	%edx, %edx		/* parent_tid */
+	xor	%r10d, %r10d		/* child_tid; and no TLS: r8 is not read */
+	mov	$56, %eax		/* clone */
+	syscall
+	test	%rax, %rax
+	jz	1f
+	ret
+1:	xor	%ebp, %ebp
+	mov	%r9, %rdi
+	call	*%r8
+	mov	%eax, %edi
+	mov	$231, %eax
+	syscall
+	hlt
+
+	/* void arch_unmap_exit(address, bytes, status): the stack may lie there. */
+	.globl	arch_unmap_exit
+	.hidden	arch_unmap_exit
+arch_unmap_exit:
+	mov	%edx, %r12d
+	mov	$11, %eax		/* munmap */
+	syscall
+	mov	%r12d, %edi
+	mov	$231, %eax
+	syscall
+	hlt
+
+	.globl	arch_sigreturn
+	.hidden	arch_sigreturn
+arch_sigreturn:
+	mov	$15, %eax		/* rt_sigreturn */
+	syscall
+	hlt
+
+	.section .note.GNU-stack, "", @progbits

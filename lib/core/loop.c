@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The life of a task under orders:
+ *
+ *   waiting   the interpreter is not up, or its memory does not check out yet
+ *   running   one tick a stratum
+ *   parked    by order, or as the recorder is silent: no ticks, a gap in time
+ *   stopped   the program was stopped by a signal: likewise
+ */
+#include <linux/time.h>
+
+#include "core/core-internal.h"
+
+enum {
+	CUT_NS = 1000000000,
+	ADAPT_NS = 250000000,
+	CLOCK_NS_S = 60,
+	PARKED_LOOK_NS = 50000000,
+	STOPPED_LOOK_NS = 20000000,
+	WAITING_LOOK_NS = 2000000,
+	LAYOUT_WAIT_S = 10,
+	CLOCK_OWN_CPU = 3, /* CLOCK_THREAD_CPUTIME_ID */
+	SPIN_CHECK_TICKS = 512,
+	CORE_SHARE_PPM = 2000,	/* 0.2 % of a core, whatever the program does */
+	SLOWEST_NS = 100000000, /* 10 a second */
+};
+
+struct timespec_raw {
+	int64_t s, ns;
+};
+
+int64_t loop_clock(struct core *c, int clock)
+{
+	struct timespec_raw ts = { 0, 0 };
+
+	(void)c;
+	(void)SYS2(__NR_clock_gettime, clock, &ts);
+	return ts.s * 1000000000 + ts.ns;
+}
+
+int64_t loop_now(struct core *c)
+{
+	int (*vdso)(int, struct timespec_raw *) =
+		(int (*)(int, struct timespec_raw *))(uintptr_t)c->vdso_clock_gettime;
+	struct timespec_raw ts;
+
+	if (vdso == NULL || vdso(1 /* CLOCK_MONOTONIC */, &ts) != 0)
+		return loop_clock(c, 1);
+	return ts.s * 1000000000 + ts.ns;
+}
+
+static void send_clocks(struct core *c)
+{
+	struct record r;
+
+	record_begin(&r, REC_CLOCK);
+	record_number(&r, (uint64_t)loop_now(c));
+	record_number(&r, (uint64_t)loop_clock(c, 0 /* CLOCK_REALTIME */));
+	(void)record_put(c, &r, true);
+	c->clock_sent_ns = c->now_ns;
+}
+
+/*
+ * Sleep in pieces until the sampler may run again, then go on with a fresh stratum.
+ * The runs are closed at the last tick before; the time between weighs nothing.
+ */
+static void park(struct core *c)
+{
+	int64_t from = c->last_tick_ns != 0 ? c->last_tick_ns : loop_now(c);
+
+	runs_cut(c);
+	__atomic_store_n(&c->ring.header->state, RING_PARKED, __ATOMIC_RELEASE);
+	do {
+		alive_sleep(c, loop_now(c) + PARKED_LOOK_NS);
+	} while (!alive_check(c));
+
+	int64_t now = loop_now(c);
+
+	runs_gap(c, from, now, REC_GAP_PARKED);
+	strata_restart(&c->strata, now);
+	c->all_changed = true;
+	c->relist = true;
+	__atomic_store_n(&c->ring.header->state, RING_RUNNING, __ATOMIC_RELEASE);
+}
+
+/* The same while the program is stopped by a signal. */
+static void sit_out_stop(struct core *c)
+{
+	int64_t from = c->stopped_since;
+
+	runs_cut(c);
+	do {
+		alive_sleep(c, loop_now(c) + STOPPED_LOOK_NS);
+		(void)alive_check(c);
+	} while (cpu_program_stopped(c));
+
+	int64_t now = loop_now(c);
+
+	runs_gap(c, from, now, REC_GAP_STOPPED);
+	c->stopped_since = 0;
+	c->window_ns = now;
+	strata_restart(&c->strata, now);
+}
+
+static void adapt(struct core *c)
+{
+	int64_t own = loop_clock(c, CLOCK_OWN_CPU);
+	int64_t elapsed = c->now_ns - c->adapt_ns;
+
+	c->counters[RING_CPU_NS] = (uint64_t)own;
+	if ((c->options.flags & RING_OPT_ADAPTIVE) != 0 && c->adapt_ns != 0) {
+		int64_t program = cpu_of_program(c);
+		int64_t length = strata_adapt(&c->budget, c->strata.length, elapsed,
+			own - c->adapt_own_cpu, program - c->adapt_program_cpu);
+
+		c->adapt_program_cpu = program;
+		strata_set_length(&c->strata, length);
+	}
+	c->adapt_own_cpu = own;
+	c->adapt_ns = c->now_ns;
+}
+
+/* What has to be done now and then, after a tick. */
+static void after_tick(struct core *c)
+{
+	if (c->now_ns - c->adapt_ns >= ADAPT_NS)
+		adapt(c);
+	if (c->now_ns - c->clock_sent_ns >= CLOCK_NS_S * 1000000000ll)
+		send_clocks(c);
+	if (c->now_ns - c->cut_ns >= CUT_NS || c->epoch_full) {
+		runs_cut(c);
+		c->cut_ns = c->now_ns;
+		if (intern_new_epoch(c))
+			c->all_changed = true;
+	}
+	runs_publish(c);
+	if (c->stopped_since != 0)
+		sit_out_stop(c);
+}
+
+static void tick(struct core *c)
+{
+	sample_tick(c);
+	c->tick++;
+	c->last_tick_ns = c->now_ns;
+	count(c, RING_TICKS, 1);
+}
+
+static void one_stratum(struct core *c)
+{
+	alive_sleep(c, c->strata.tick);
+	if (!alive_check(c)) {
+		park(c);
+		return;
+	}
+	c->now_ns = loop_now(c);
+
+	bool late = c->now_ns - c->strata.tick > c->strata.length / 2;
+
+	runs_tick(c, c->strata.start, c->strata.length, late);
+	tick(c);
+	after_tick(c);
+
+	int64_t end = c->strata.start + c->strata.length;
+	uint64_t missed = strata_next(&c->strata, loop_now(c));
+
+	if (missed != 0) {
+		count(c, RING_MISSED, missed);
+		runs_gap(c, end, c->strata.start, REC_GAP_MISSED);
+	}
+}
+
+static _Noreturn void spin(struct core *c)
+{
+	int64_t before = loop_now(c);
+
+	for (uint32_t n = 0;; n++) {
+		if (n % SPIN_CHECK_TICKS == 0) {
+			alive_sleep(c, 0);
+			if (!alive_check(c)) {
+				park(c);
+				before = loop_now(c);
+			}
+		}
+		c->now_ns = loop_now(c);
+		runs_spin_tick(c, before, c->now_ns);
+		before = c->now_ns;
+		tick(c);
+		after_tick(c);
+		if (c->stopped_since != 0 || n == 0)
+			before = loop_now(c);
+	}
+}
+
+/* Until there is an interpreter whose memory is as the layout says. */
+static void wait_for_interpreter(struct core *c)
+{
+	int64_t bad_since = 0;
+
+	__atomic_store_n(&c->ring.header->state, RING_WAITING, __ATOMIC_RELEASE);
+	for (;;) {
+		int64_t now = loop_now(c);
+
+		(void)alive_check(c);
+		if (threads_interpreters(c)) {
+			int failed = sample_check_layout(c);
+
+			if (failed == 0)
+				return;
+			if (bad_since == 0)
+				bad_since = now;
+			if (now - bad_since > LAYOUT_WAIT_S * 1000000000ll)
+				task_leave(c, RING_LEAVE_BAD_LAYOUT, failed);
+		}
+		alive_sleep(c, now + WAITING_LOOK_NS);
+	}
+}
+
+void loop_run(struct core *c)
+{
+	int64_t length = (int64_t)c->options.interval_ns;
+
+	c->now_ns = loop_now(c);
+	send_clocks(c);
+	runs_publish(c);
+	wait_for_interpreter(c);
+
+	c->budget = (struct strata_budget){
+		.program_ppm = c->options.overhead_ppm,
+		.core_ppm = CORE_SHARE_PPM,
+		.shortest = length,
+		.longest = length > SLOWEST_NS ? length : SLOWEST_NS,
+	};
+	c->now_ns = loop_now(c);
+	c->cut_ns = c->now_ns;
+	c->window_ns = c->now_ns;
+	c->adapt_program_cpu = cpu_of_program(c);
+	c->relist = true;
+	strata_init(&c->strata,
+		(uint64_t)c->now_ns ^ ((uint64_t)c->ring.header->offer.tid << 32), c->now_ns,
+		length);
+	__atomic_store_n(&c->ring.header->state, RING_RUNNING, __ATOMIC_RELEASE);
+	adapt(c);
+	if ((c->options.flags & RING_OPT_SPIN) != 0)
+		spin(c);
+	for (;;)
+		one_stratum(c);
+}

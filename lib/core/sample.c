@@ -1,0 +1,388 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One tick: which threads can have changed, and what of their chains is true.
+ *
+ * Which threads.  A thread's Python frames change only while it holds the GIL, and
+ * the GIL keeps a ledger: its last holder and the number of switches.  No switch
+ * since the last tick: only the holder's chain can differ.  One switch: the old and
+ * the new holder's.  More: anybody's.  The holder comes first, as near to the tick
+ * as can be.
+ *
+ * What is true.  The first reading, at the tick, is the sample; taking a later,
+ * calmer one instead would bend the profile towards calm code.  It is good
+ *   - if its path is known, or
+ *   - if nobody took the GIL during the reading and the thread does not hold it
+ *     (its frames cannot have changed), or
+ *   - if a second reading equals it;
+ * the last two teach the path.  Else further readings are made only to learn paths;
+ * if the first one's is then known, it is good after all.  What remains is cut to
+ * the longest known piece from the root, with the leaf if its edge reads alike
+ * again, and marked approximate.  An approximate edge teaches nothing.
+ */
+#include "core/core-internal.h"
+
+enum {
+	LEARNING_READS = 8,
+	RELIST_NS = 50000000,
+};
+
+/* --- paths --- */
+
+/* How far along its path a walk is known: the node reached, and how many of the
+ * stored frames, counted from the root, led there. */
+struct known {
+	uint32_t node;
+	uint32_t frames;
+};
+
+/* Frames missing on the root side, rounded down to a power of two: one node for
+ * all depths of that size, or recursion would fill the table. */
+static uint32_t missing_frames(const struct walk *w)
+{
+	uint32_t missing = w->frames - w->stored;
+
+	return missing == 0 ? 0 : 1u << (31 - __builtin_clz(missing));
+}
+
+static struct known follow(struct core *c, const struct walk *w)
+{
+	struct known k = { 0, 0 };
+	uint32_t call = 0;
+
+	if (w->frames > w->stored) {
+		k.node = node_find(c, 0, 0, REC_NODE_TRUNCATED, missing_frames(w));
+		if (k.node == 0)
+			return k;
+	}
+	while (k.frames < w->stored) {
+		const struct frame *f = &w->frame[w->stored - 1 - k.frames];
+		uint32_t child = node_find(c, k.node, call, REC_NODE_PYTHON, f->code);
+
+		if (child == 0 || !c->nodes[child].known)
+			break;
+		k.node = child;
+		call = f->position + 1;
+		k.frames++;
+	}
+	return k;
+}
+
+static struct path_entry *path_slot(struct core *c, uint64_t path)
+{
+	return &c->path_cache[(path >> 32) & (PATH_CACHE - 1)];
+}
+
+/* The node of a walk's path if every edge of it is known, else 0. */
+static uint32_t known_path(struct core *c, const struct walk *w)
+{
+	struct path_entry *p = path_slot(c, w->path);
+
+	if (!w->complete || w->stored == 0)
+		return 0;
+	if (p->node != 0 && p->path == w->path)
+		return p->node;
+	struct known k = follow(c, w);
+
+	if (k.frames != w->stored)
+		return 0;
+	*p = (struct path_entry){ .path = w->path, .node = k.node };
+	return k.node;
+}
+
+/* Make the whole path known.  Returns its node, or 0 when a part could not be read
+ * or sent. */
+static uint32_t teach(struct core *c, const struct walk *w)
+{
+	uint32_t node = 0, call = 0;
+
+	if (w->frames > w->stored) {
+		node = node_make(c, 0, 0, REC_NODE_TRUNCATED, missing_frames(w));
+		if (node == 0)
+			return 0;
+	}
+	for (uint32_t i = w->stored; i-- > 0;) {
+		node = node_make(c, node, call, REC_NODE_PYTHON, w->frame[i].code);
+		if (node == 0)
+			return 0;
+		c->nodes[node].known = true;
+		call = w->frame[i].position + 1;
+	}
+	return node;
+}
+
+/* --- one thread --- */
+
+/* Has nobody taken the GIL since the tick began, and is it not this thread's? */
+static bool still(struct core *c, const struct thread *t)
+{
+	const struct gil *g = &c->gils[t->gil];
+	uint64_t switches, holder;
+
+	return g->holder != t->ts && g->interpreters == 1 &&
+		load64(g->address + c->layout.gil_switch_number, &switches) &&
+		load64(g->address + c->layout.gil_last_holder, &holder) &&
+		switches == g->switches && holder == g->holder;
+}
+
+static bool equal_walks(const struct walk *a, const struct walk *b)
+{
+	return a->complete && b->complete && a->path == b->path &&
+		a->stored == b->stored;
+}
+
+/* What is to be shown of a thread. */
+struct place {
+	uint32_t node; /* 0: nothing */
+	uint32_t position;
+	bool approximate;
+};
+
+/* The longest known piece of the walk from the root. */
+static struct place cut(struct core *c, const struct walk *w, bool keep_leaf)
+{
+	struct known k = follow(c, w);
+	struct place p = { .approximate = true, .position = PY_NO_POSITION };
+
+	if (k.frames == w->stored || (k.frames + 1 == w->stored && keep_leaf)) {
+		p.node = k.node;
+		p.position = w->frame[0].position;
+		if (k.frames != w->stored)
+			p.node = node_make(c, k.node,
+				w->stored > 1 ? w->frame[1].position + 1 : 0,
+				REC_NODE_PYTHON, w->frame[0].code);
+		if (p.node != 0)
+			return p;
+	}
+	if (k.frames != 0) {
+		p.node = k.node;
+		p.position = w->frame[w->stored - k.frames].position;
+		return p;
+	}
+	p.node = node_make(c, 0, 0, REC_NODE_UNREADABLE, 0);
+	count(c, RING_UNREADABLE, 1);
+	return p;
+}
+
+/* The first reading, in walks[0], is not known as it stands. */
+static struct place settle(struct core *c, struct thread *t)
+{
+	struct walk *first = &c->walks[0], *previous = first;
+	struct place p = { .position = first->frame[0].position };
+	bool edge = first->complete && walk_edge_again(c, t->ts, first);
+
+	if (first->complete && still(c, t)) {
+		p.node = teach(c, first);
+		if (p.node != 0)
+			return p;
+	}
+	for (unsigned i = 0; i < LEARNING_READS; i++) {
+		struct walk *next = &c->walks[previous == &c->walks[1] ? 2 : 1];
+
+		walk_read(c, t->ts, next);
+		if (equal_walks(next, previous)) {
+			uint32_t node = teach(c, next);
+
+			p.node = previous == first ? node : known_path(c, first);
+			if (p.node != 0)
+				return p;
+		}
+		previous = next;
+	}
+	if (first->complete && first->stored != 0)
+		return cut(c, first, edge);
+	if (previous->complete && previous->stored != 0)
+		return cut(c, previous, false);
+	previous->stored = 0;
+	return cut(c, previous, false);
+}
+
+static uint8_t state_of(struct core *c, struct thread *t, bool holds)
+{
+	const struct py_layout *l = &c->layout;
+	uint64_t gc = (l->flags & PY_GC_IN_RUNTIME) != 0 ? c->options.runtime :
+							   t->interpreter;
+	uint32_t collecting = 0;
+
+	if (!holds)
+		return cpu_runs_outside(c, t) ? REC_RUNNING : 0;
+	(void)load32(gc + l->gc_collecting, &collecting);
+	return (uint8_t)(REC_RUNNING | REC_GIL | (collecting != 0 ? REC_GC : 0));
+}
+
+/* Read a thread's chain and enter what it shows. */
+static void look(struct core *c, struct thread *t, bool holds)
+{
+	struct walk *w = &c->walks[0];
+	struct place p = { 0 };
+
+	walk_read(c, t->ts, w);
+	t->fresh = false;
+	if (w->frames == 0) {
+		/* Torn, or no Python frames at all: ask once more. */
+		walk_read(c, t->ts, w);
+		if (w->frames == 0 && w->complete) {
+			run_close(c, t);
+			t->in_run = false;
+			count(c, RING_NO_FRAMES, 1);
+			return;
+		}
+	}
+	p.node = known_path(c, w);
+	p.position = w->frame[0].position;
+	if (p.node == 0)
+		p = settle(c, t);
+	if (t->twin) {
+		run_close(c, t);
+		t->in_run = false;
+		return;
+	}
+	uint8_t state = state_of(c, t, holds);
+
+	if (p.approximate) {
+		state |= REC_APPROXIMATE;
+		count(c, RING_APPROXIMATE, 1);
+	}
+	if (p.node == 0) {
+		/* Its place could not be sent. */
+		run_close(c, t);
+		t->in_run = false;
+		count(c, RING_LOST_FULL, 1);
+		t->fresh = true;
+		return;
+	}
+	run_set(c, t, p.node, p.position, state);
+}
+
+/* --- one tick --- */
+
+/* What the ledger says now; the holders' chains are read right behind it. */
+static void read_ledger(struct core *c, struct gil *g)
+{
+	const struct py_layout *l = &c->layout;
+	uint64_t holder = 0, switches = 0;
+	uint32_t locked = 0;
+
+	(void)load64(g->address + l->gil_last_holder, &holder);
+	(void)load32(g->address + l->gil_locked, &locked);
+	(void)load64(g->address + l->gil_switch_number, &switches);
+	g->old_holder = g->holder;
+	g->new_switches = switches - g->switches;
+	g->holder = holder;
+	g->locked = locked == 1;
+	g->switches = switches;
+	count(c, RING_GIL_SWITCHES, c->all_changed ? 0 : g->new_switches);
+}
+
+static void look_at_holder(struct core *c, struct gil *g)
+{
+	struct thread *t = g->holder != 0 ? thread_find(c, g->holder) : NULL;
+
+	if (t == NULL || !thread_linked(c, t)) {
+		/* Unknown or gone: the list tells. */
+		threads_list(c);
+		t = g->holder != 0 ? thread_find(c, g->holder) : NULL;
+		if (t == NULL)
+			return;
+	}
+	if (g->locked) {
+		t->last_held = c->tick;
+		t->held_ns += c->strata.length;
+		t->look = true;
+	}
+	look(c, t, g->locked);
+}
+
+static bool heads_moved(struct core *c)
+{
+	for (uint32_t i = 0; i < c->interpreter_count; i++) {
+		uint64_t head;
+
+		if (load64(c->interpreters[i].address + c->layout.is_threads_head, &head) &&
+			head != c->interpreters[i].threads_head)
+			return true;
+	}
+	return false;
+}
+
+/* Threads that do not hold the GIL but may have since the last tick. */
+static void look_at_others(struct core *c)
+{
+	bool some_changed = c->all_changed;
+
+	for (uint32_t i = 0; i < c->gil_count && !some_changed; i++)
+		some_changed = c->gils[i].new_switches > 1 || c->gils[i].interpreters > 1;
+	for (uint32_t i = 0; i < c->thread_count; i++) {
+		struct thread *t = &c->threads[i];
+
+		if (t->id == 0 || t->gil >= c->gil_count)
+			continue;
+		const struct gil *g = &c->gils[t->gil];
+
+		if (t->ts == g->holder)
+			continue;
+		t->look |= t->ask;
+		if (t->fresh || c->all_changed || g->new_switches > 1 || g->interpreters > 1 ||
+			(g->new_switches == 1 && t->ts == g->old_holder))
+			look(c, t, false);
+		else if (t->ask && t->in_run)
+			run_set(c, t, t->node, t->position,
+				(uint8_t)((t->state & ~REC_RUNNING) | state_of(c, t, false)));
+	}
+}
+
+static void end_all_runs(struct core *c)
+{
+	for (uint32_t i = 0; i < c->thread_count; i++) {
+		if (c->threads[i].id == 0)
+			continue;
+		run_close(c, &c->threads[i]);
+		c->threads[i].in_run = false;
+	}
+}
+
+void sample_tick(struct core *c)
+{
+	uint64_t finalizing = 0;
+
+	(void)load64(c->options.runtime + c->layout.rt_finalizing, &finalizing);
+	if (finalizing != 0 || !threads_interpreters(c)) {
+		end_all_runs(c);
+		c->all_changed = true;
+		return;
+	}
+	for (uint32_t i = 0; i < c->gil_count; i++) {
+		read_ledger(c, &c->gils[i]);
+		look_at_holder(c, &c->gils[i]);
+	}
+	if (c->relist || heads_moved(c) || c->now_ns - c->listed_ns > RELIST_NS)
+		threads_list(c);
+	look_at_others(c);
+	c->all_changed = false;
+	cpu_tick(c);
+}
+
+/*
+ * Is memory as the layout says?  Asked before the first tick, again and again while
+ * the interpreter comes up.  The numbers are worded by the recorder.
+ */
+int sample_check_layout(struct core *c)
+{
+	const struct py_layout *l = &c->layout;
+	uint64_t ts, interp, prev;
+
+	for (uint32_t i = 0; i < c->interpreter_count; i++) {
+		if (!load64(c->interpreters[i].address + l->is_threads_head, &ts))
+			return 1;
+		if (ts == 0)
+			continue;
+		if (!load64(ts + l->ts_interp, &interp) ||
+			interp != c->interpreters[i].address)
+			return 2;
+		if (!load64(ts + l->ts_prev, &prev) || prev != 0)
+			return 3;
+		walk_read(c, ts, &c->walks[0]);
+		if (c->walks[0].complete && c->walks[0].stored != 0)
+			return 0;
+	}
+	return 4;
+}

@@ -1,0 +1,432 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the task does before its first sample, and how it ends.
+ *
+ * The order matters.  It is born with every signal blocked and with the program's
+ * descriptors; first they go, then its own handlers come, so that from there on
+ * nothing that happens to it reaches the program.  Then everything that needs a
+ * name or a right is opened, the ring is made and offered, and only then it locks
+ * itself in.  It never changes its user ids (that would take the program's
+ * dumpable flag with it) and never writes oom_score_adj (shared with the program).
+ */
+#include <linux/audit.h>
+#include <linux/capability.h>
+#include <linux/filter.h>
+#include <linux/prctl.h>
+#include <linux/seccomp.h>
+#include <linux/un.h>
+
+#include "core/core-internal.h"
+
+enum {
+	SIG_ILL = 4,
+	SIG_TRAP = 5,
+	SIG_ABRT = 6,
+	SIG_BUS = 7,
+	SIG_FPE = 8,
+	SIG_SEGV = 11,
+	SIG_SYS = 31,
+
+	FLAG_SIGINFO = 0x4,
+	FLAG_RESTORER = 0x04000000,
+	FLAG_NODEFER = 0x40000000,
+
+	MAP_BOTH = 0x1, /* MAP_SHARED */
+	READ_WRITE = 0x3,
+	DONT_FORK = 10, /* MADV_DONTFORK */
+
+	CLOSE_UNSHARE = 2,
+	LIMIT_CORE = 4,
+	LIMIT_NOFILE = 7,
+
+	OPEN_DIRECTORY = 0x10000 | 0x80000, /* O_DIRECTORY | O_CLOEXEC */
+	OPEN_READ = 0x80000,
+	HERE = -100, /* AT_FDCWD */
+
+	MAKE_SEALED = 0x3,  /* MFD_CLOEXEC | MFD_ALLOW_SEALING */
+	ADD_SEALS = 1033,   /* F_ADD_SEALS */
+	SEALS = 0x7,	    /* F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW */
+	STREAM_CLOEXEC = 1 | 0x80000,
+
+	ORDERS_WAIT_S = 30,
+};
+
+struct sigaction_raw {
+	uint64_t handler;
+	uint64_t flags;
+	uint64_t restorer;
+	uint64_t mask;
+};
+
+static uint64_t bit(int sig)
+{
+	return 1ull << (sig - 1);
+}
+
+struct core *task_state(void)
+{
+	uint64_t base = arch_stack_pointer() & ~(uint64_t)(CORE_STACK_BYTES - 1);
+
+	return *(struct core **)(uintptr_t)base;
+}
+
+/*
+ * The end: say why, and take along what is mapped.  The image stays, as this runs in
+ * it; who attached unmaps it.
+ */
+static _Noreturn void go(struct core *c, enum ring_leave why, int detail)
+{
+	struct ring_header *h = c->ring.header;
+
+	h->leave = why;
+	h->leave_detail = detail;
+	__atomic_store_n(&h->state, RING_LEFT, __ATOMIC_RELEASE);
+	(void)SYS2(__NR_munmap, h, RING_HEADER_BYTES + RING_DATA_BYTES);
+	arch_unmap_exit(c->args.arena, c->args.arena_bytes, 0);
+}
+
+/*
+ * The handler of everything that would end a process with a core dump.  A guarded
+ * load that faulted goes on; anything else ends the task, quietly.
+ */
+static void on_fault(int sig, const void *info, void *context)
+{
+	if ((sig == SIG_SEGV || sig == SIG_BUS) && arch_fault_fix(sig, info, context))
+		return;
+	struct core *c = task_state();
+
+	if (c == NULL || c->ring.header == NULL)
+		sys_exit(128 + sig);
+	go(c, RING_LEAVE_SIGNAL, sig);
+}
+
+static void own_signals(void)
+{
+	static const uint8_t dumping[] = { SIG_SEGV, SIG_BUS, SIG_ILL, SIG_FPE, SIG_TRAP,
+		SIG_SYS, SIG_ABRT };
+	struct sigaction_raw action = {
+		.handler = (uint64_t)(uintptr_t)on_fault,
+		.flags = FLAG_SIGINFO | FLAG_RESTORER | FLAG_NODEFER,
+		.restorer = ARCH_SIGRETURN,
+	};
+	uint64_t open = 0;
+
+	for (unsigned i = 0; i < sizeof(dumping); i++) {
+		(void)SYS4(__NR_rt_sigaction, dumping[i], &action, NULL, 8);
+		open |= bit(dumping[i]);
+	}
+	uint64_t mask = ~open;
+
+	(void)SYS4(__NR_rt_sigprocmask, 2, &mask, NULL, 8);
+}
+
+/* What a task inherits and must not keep. */
+static void own_attributes(void)
+{
+	struct limit {
+		uint64_t soft, hard;
+	} core_limit = { 1, 1 }, files;
+	uint64_t every_cpu[128];
+	struct {
+		int32_t priority;
+	} other = { 0 };
+
+	(void)SYS4(__NR_prlimit64, 0, LIMIT_CORE, &core_limit, NULL);
+	if (SYS4(__NR_prlimit64, 0, LIMIT_NOFILE, NULL, &files) == 0) {
+		files.soft = files.hard;
+		(void)SYS4(__NR_prlimit64, 0, LIMIT_NOFILE, &files, NULL);
+	}
+	(void)SYS0(__NR_setsid);
+	(void)SYS3(__NR_sched_setscheduler, 0, 0 /* SCHED_OTHER */, &other);
+	memset(every_cpu, 0xff, sizeof(every_cpu));
+	(void)SYS3(__NR_sched_setaffinity, 0, sizeof(every_cpu), every_cpu);
+	(void)SYS2(__NR_prctl, PR_SET_TIMERSLACK, 1);
+	(void)SYS2(__NR_prctl, PR_SET_NAME, "pystack");
+}
+
+/* The memfd is the first descriptor of an empty table: number 0. */
+static void make_ring(struct core *c)
+{
+	uint64_t bytes = RING_HEADER_BYTES + RING_DATA_BYTES;
+	long fd = SYS2(__NR_memfd_create, "pystack-ring", MAKE_SEALED);
+
+	if (fd < 0 || SYS2(__NR_ftruncate, fd, bytes) < 0)
+		sys_exit(1);
+	/* The recorder maps it too: nobody may cut it short under its eyes. */
+	(void)SYS3(__NR_fcntl, fd, ADD_SEALS, SEALS);
+	long at = SYS6(__NR_mmap, 0, bytes, READ_WRITE, MAP_BOTH, fd, 0);
+
+	if (at < 0 && at > -4096)
+		sys_exit(1);
+	(void)SYS3(__NR_madvise, at, bytes, DONT_FORK);
+
+	struct ring_header *h = (void *)at;
+
+	h->offer = (struct ring_offer){
+		.pid = c->args.program_pid,
+		.tid = (int32_t)SYS0(__NR_getpid),
+		.image = c->args.image,
+		.image_bytes = c->args.image_bytes,
+		.arena = c->args.arena,
+		.arena_bytes = c->args.arena_bytes,
+		.runtime = c->args.runtime,
+		.code_type = c->args.code_type,
+		.python_hex = c->args.python_hex,
+	};
+	memcpy(h->offer.python_version, c->args.python_version,
+		sizeof(h->offer.python_version));
+	if (c->args.runtime != 0)
+		(void)arch_copy(h->offer.runtime_bytes, c->args.runtime,
+			sizeof(h->offer.runtime_bytes));
+	ring_writer_init(&c->ring, h, RING_DATA_BYTES);
+}
+
+/* Decimal digits at p; returns the byte behind them. */
+static char *put_number(char *p, uint32_t value)
+{
+	char digits[10];
+	int n = 0;
+
+	do {
+		digits[n++] = (char)('0' + value % 10);
+		value /= 10;
+	} while (value != 0);
+	while (n > 0)
+		*p++ = digits[--n];
+	return p;
+}
+
+/*
+ * The program's threads in /proc, if there is a /proc and it is the one of the
+ * pid namespace the task lives in: else the numbers would mean other processes.
+ */
+static void open_proc(struct core *c)
+{
+	char path[64] = "/proc/", self[16];
+	char *p = put_number(path + 6, (uint32_t)c->args.program_pid);
+	long n = SYS4(__NR_readlinkat, HERE, "/proc/self", self, sizeof(self) - 1);
+	uint32_t pid = 0;
+
+	c->task_directory = -1;
+	c->stat_fd = -1;
+	for (long i = 0; i < n && self[i] >= '0' && self[i] <= '9'; i++)
+		pid = pid * 10 + (uint32_t)(self[i] - '0');
+	if (pid == 0 || pid != (uint32_t)SYS0(__NR_getpid))
+		return;
+	memcpy(p, "/task", 6);
+	c->task_directory = (int)sys_openat(HERE, path, OPEN_DIRECTORY);
+	memcpy(p, "/stat", 6);
+	c->stat_fd = (int)sys_openat(HERE, path, OPEN_READ);
+}
+
+struct iovec_raw {
+	void *base;
+	uint64_t size;
+};
+
+struct msghdr_raw {
+	void *name;
+	uint32_t name_size, pad0;
+	struct iovec_raw *vector;
+	uint64_t vector_count;
+	void *control;
+	uint64_t control_size;
+	uint32_t flags, pad1;
+};
+
+/* One byte, and with it the ring's descriptor. */
+static long send_ring(int socket, int ring)
+{
+	char byte = 'R';
+	struct iovec_raw vector = { &byte, 1 };
+	struct {
+		uint64_t size;
+		int32_t level, type;
+		int32_t fd, pad;
+	} control = { 16 + sizeof(int32_t), 1 /* SOL_SOCKET */, 1 /* SCM_RIGHTS */, ring,
+		0 };
+	struct msghdr_raw message = {
+		.vector = &vector,
+		.vector_count = 1,
+		.control = &control,
+		.control_size = sizeof(control),
+	};
+
+	return SYS3(__NR_sendmsg, socket, &message, 0x4000 /* MSG_NOSIGNAL */);
+}
+
+/* Say hello to the recorder of a spawned program; the socket stays, since its end
+ * is the surest sign of the recorder's. */
+static void say_hello(struct core *c)
+{
+	struct sockaddr_un address = { .sun_family = 1 /* AF_UNIX */ };
+	long fd = SYS3(__NR_socket, 1, STREAM_CLOEXEC, 0);
+
+	memcpy(address.sun_path, c->args.socket_path, sizeof(address.sun_path));
+	if (fd < 0 || SYS3(__NR_connect, fd, &address, sizeof(address)) < 0 ||
+		send_ring((int)fd, 0) < 0)
+		task_leave(c, RING_LEAVE_RECORDER_GONE, 0);
+	c->recorder_pidfd = (int)fd;
+	c->recorder_is_socket = true;
+	c->ring.header->offer.recorder_seen = 1;
+}
+
+/* Wait for the recorder to fill in the options. */
+static void await_orders(struct core *c)
+{
+	struct ring_header *h = c->ring.header;
+	int64_t end = loop_now(c) + ORDERS_WAIT_S * 1000000000ll;
+
+	__atomic_store_n(&h->state, RING_OFFERED, __ATOMIC_RELEASE);
+	while (__atomic_load_n(&h->order, __ATOMIC_ACQUIRE) == RING_ORDER_NONE) {
+		int64_t now = loop_now(c);
+
+		if (now > end)
+			task_leave(c, RING_LEAVE_NO_ORDERS, 0);
+		alive_sleep(c, now + 2000000);
+		(void)alive_check(c);
+	}
+	c->options = h->options;
+	memcpy(&c->layout, c->options.layout, sizeof(c->layout));
+	if (c->options.max_stack == 0 || c->options.max_stack > MAX_STORED_FRAMES)
+		c->options.max_stack = MAX_STORED_FRAMES;
+	if (c->options.interval_ns < 20000)
+		c->options.interval_ns = 20000;
+	if (c->options.interval_ns > 3600ull * 1000000000)
+		c->options.interval_ns = 3600ull * 1000000000;
+}
+
+/*
+ * The system calls the task may make once it is locked in.  openat is for the
+ * schedstat files of new threads; the chroot, where it could be had, confines it.
+ */
+static void filter_calls(void)
+{
+	static const uint16_t allowed[] = {
+		__NR_clock_gettime,
+		__NR_ppoll,
+		__NR_pread64,
+		__NR_openat,
+		__NR_close,
+		__NR_kcmp,
+		__NR_rt_sigreturn,
+		__NR_munmap,
+		__NR_exit_group,
+		__NR_restart_syscall,
+	};
+	enum {
+		ALLOWED = sizeof(allowed) / sizeof(allowed[0]),
+		NR = offsetof(struct seccomp_data, nr),
+		ARCH = offsetof(struct seccomp_data, arch),
+	};
+	struct sock_filter code[ALLOWED + 5];
+	unsigned n = 0;
+
+	code[n++] = (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, ARCH);
+	code[n++] = (struct sock_filter)BPF_JUMP(
+		BPF_JMP | BPF_JEQ | BPF_K, ARCH_AUDIT, 0, ALLOWED + 1);
+	code[n++] = (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, NR);
+	for (unsigned i = 0; i < ALLOWED; i++)
+		code[n++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K,
+			allowed[i], (uint8_t)(ALLOWED - i), 0);
+	code[n++] = (struct sock_filter)BPF_STMT(
+		BPF_RET | BPF_K, SECCOMP_RET_ERRNO | SYS_EPERM);
+	code[n++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
+
+	struct sock_fprog program = { .len = (uint16_t)n, .filter = code };
+
+	(void)SYS3(__NR_seccomp, SECCOMP_SET_MODE_FILTER, 0, &program);
+}
+
+/* Give up what is not needed any more.  Each step alone may be refused. */
+static void lock_in(struct core *c)
+{
+	struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
+	struct __user_cap_data_struct none[2] = { { 0 } };
+
+	if (c->task_directory >= 0 && SYS1(__NR_fchdir, c->task_directory) == 0)
+		(void)SYS1(__NR_chroot, ".");
+	(void)SYS2(__NR_capset, &header, none);
+	(void)SYS5(__NR_prctl, PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+	filter_calls();
+}
+
+/* Where the tables lie: behind the stack and the state, each on pages of its own. */
+static void *take(uint64_t *at, uint64_t bytes)
+{
+	void *p = (void *)*at;
+
+	*at = (*at + bytes + 4095) & ~4095ull;
+	return p;
+}
+
+static void lay_out(struct core *c, uint64_t at)
+{
+	c->threads = take(&at, MAX_THREADS * sizeof(struct thread));
+	c->thread_index = take(&at, THREAD_INDEX * sizeof(uint16_t));
+	c->codes = take(&at, (MAX_CODES + 1) * sizeof(struct code));
+	c->code_index = take(&at, CODE_INDEX * sizeof(uint16_t));
+	c->nodes = take(&at, (MAX_NODES + 1) * sizeof(struct node));
+	c->node_index = take(&at, NODE_INDEX * sizeof(uint16_t));
+	c->strings = take(&at, (MAX_STRINGS + 1) * sizeof(struct string));
+	c->string_index = take(&at, STRING_INDEX * sizeof(uint16_t));
+	c->path_cache = take(&at, PATH_CACHE * sizeof(struct path_entry));
+	c->scratch = take(&at, SCRATCH_BYTES);
+	for (unsigned i = 0; i < sizeof(c->walks) / sizeof(c->walks[0]); i++)
+		c->walks[i].frame = take(&at, MAX_STORED_FRAMES * sizeof(struct frame));
+	if (at > c->args.arena + c->args.arena_bytes)
+		sys_exit(2);
+}
+
+long core_task(void *arg)
+{
+	const struct core_args *args = arg;
+	uint64_t at = core_stack_top(args->arena);
+	struct core *c = take(&at, sizeof(*c));
+
+	*(struct core **)(uintptr_t)core_stack_base(args->arena) = c;
+	c->args = *args;
+
+	(void)SYS3(__NR_close_range, 0, ~0u, CLOSE_UNSHARE);
+	own_signals();
+	own_attributes();
+	(void)SYS3(__NR_madvise, c->args.arena, c->args.arena_bytes, DONT_FORK);
+	if (c->args.way == CORE_WAY_ATTACH)
+		(void)SYS3(__NR_madvise, c->args.image, c->args.image_bytes, DONT_FORK);
+	lay_out(c, at);
+	loop_find_vdso(c);
+	make_ring(c);
+
+	c->recorder_pidfd = -1;
+	c->program_pidfd = (int)SYS2(__NR_pidfd_open, c->args.program_pid, 0);
+	if (c->program_pidfd < 0)
+		task_leave(c, RING_LEAVE_SYSCALL, -c->program_pidfd);
+	open_proc(c);
+	if (c->args.way == CORE_WAY_SPAWN) {
+		say_hello(c);
+	} else if (c->args.recorder_pid > 0) {
+		c->recorder_pidfd =
+			(int)SYS2(__NR_pidfd_open, c->args.recorder_pid, 0);
+		c->ring.header->offer.recorder_seen = c->recorder_pidfd >= 0;
+	}
+	alive_init(c);
+	await_orders(c);
+	lock_in(c);
+	loop_run(c);
+}
+
+void task_leave(struct core *c, enum ring_leave why, int detail)
+{
+	struct record r;
+
+	if (c->options.interval_ns != 0)
+		runs_cut(c);
+	c->counters[RING_CPU_NS] = (uint64_t)loop_clock(c, 3 /* CLOCK_THREAD_CPUTIME_ID */);
+	record_begin(&r, REC_END);
+	record_number(&r, why);
+	record_number(&r, varint_fold(detail));
+	record_number(&r, (uint64_t)loop_now(c));
+	(void)record_put(c, &r, true);
+	runs_publish(c);
+	go(c, why, detail);
+}

@@ -1,0 +1,332 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Interpreters, their GILs, and the table of threads.
+ *
+ * A thread is a PyThreadState together with the kernel thread id in it: addresses
+ * of thread states are used again at once, kernel ids are not.  New thread states
+ * are put at the head of their interpreter's list, so a changed head tells of them;
+ * an end in the middle shows by a listing, or by the neighbours' links.
+ */
+#include "core/core-internal.h"
+
+enum {
+	MAX_LISTED = 65536, /* steps along one list: beyond it, it is a loop */
+	/* Where the C libraries keep the kernel id in the struct behind a pthread_t:
+	 * glibc and musl on x86-64, looked at first. */
+	GLIBC_TID_OFFSET = 720,
+	MUSL_TID_OFFSET = 48,
+	TID_SCAN_BYTES = 2304,
+};
+
+static uint32_t slot_of(uint64_t ts)
+{
+	return (uint32_t)(mix(0, ts) >> 32) & (THREAD_INDEX - 1);
+}
+
+struct thread *thread_find(struct core *c, uint64_t ts)
+{
+	for (uint32_t i = slot_of(ts);; i = (i + 1) & (THREAD_INDEX - 1)) {
+		uint16_t entry = c->thread_index[i];
+
+		if (entry == 0)
+			return NULL;
+		if (c->threads[entry - 1].ts == ts)
+			return &c->threads[entry - 1];
+	}
+}
+
+static void index_insert(struct core *c, struct thread *t)
+{
+	uint32_t i = slot_of(t->ts);
+
+	while (c->thread_index[i] != 0)
+		i = (i + 1) & (THREAD_INDEX - 1);
+	c->thread_index[i] = (uint16_t)(t - c->threads + 1);
+}
+
+/* Take an entry out of the index, moving those behind it that would be lost. */
+static void index_remove(struct core *c, struct thread *t)
+{
+	uint32_t hole = slot_of(t->ts);
+
+	while (c->thread_index[hole] != (uint16_t)(t - c->threads + 1))
+		hole = (hole + 1) & (THREAD_INDEX - 1);
+	for (uint32_t i = hole;;) {
+		i = (i + 1) & (THREAD_INDEX - 1);
+		uint16_t entry = c->thread_index[i];
+
+		if (entry == 0)
+			break;
+		uint32_t home = slot_of(c->threads[entry - 1].ts);
+
+		if (((i - home) & (THREAD_INDEX - 1)) >= ((i - hole) & (THREAD_INDEX - 1))) {
+			c->thread_index[hole] = entry;
+			hole = i;
+		}
+	}
+	c->thread_index[hole] = 0;
+}
+
+/*
+ * Versions without a native id: the C library's struct behind the pthread_t holds
+ * it.  The offset is found where the main thread's is the process id.
+ */
+static void find_tid_offset(struct core *c, uint64_t runtime)
+{
+	static const uint16_t first[] = { GLIBC_TID_OFFSET, MUSL_TID_OFFSET };
+	uint64_t pthread;
+	uint32_t value;
+
+	if (!load64(runtime + c->layout.rt_main_thread, &pthread))
+		return;
+	for (unsigned i = 0; i < 2; i++)
+		if (load32(pthread + first[i], &value) &&
+			value == (uint32_t)c->args.program_pid) {
+			c->pthread_tid_offset = first[i];
+			return;
+		}
+	for (uint32_t at = 4; at < TID_SCAN_BYTES; at += 4)
+		if (load32(pthread + at, &value) && value == (uint32_t)c->args.program_pid) {
+			c->pthread_tid_offset = at;
+			return;
+		}
+}
+
+/* The kernel's id of the thread that a thread state belongs to, 0 if not known. */
+static uint32_t kernel_id(struct core *c, uint64_t ts, uint64_t pthread)
+{
+	uint64_t id;
+	uint32_t id32;
+
+	if ((c->layout.flags & PY_HAS_NATIVE_ID) != 0)
+		return load64(ts + c->layout.ts_native_id, &id) && id < 1u << 30 ?
+			(uint32_t)id :
+			0;
+	if (c->pthread_tid_offset == 0)
+		find_tid_offset(c, c->options.runtime);
+	if (c->pthread_tid_offset == 0 || pthread == 0 ||
+		!load32(pthread + c->pthread_tid_offset, &id32) || id32 >= 1u << 30)
+		return 0;
+	return id32;
+}
+
+/* The GIL of an interpreter: entered when new.  MAX_INTERPRETERS when unreadable. */
+static uint16_t gil_of(struct core *c, uint64_t interpreter)
+{
+	uint64_t address = c->options.runtime + c->layout.gil;
+
+	if ((c->layout.flags & PY_GIL_IN_RUNTIME) == 0 &&
+		(!load64(interpreter + c->layout.gil, &address) || !sane(address)))
+		return MAX_INTERPRETERS;
+	for (uint32_t i = 0; i < c->gil_count; i++)
+		if (c->gils[i].address == address)
+			return (uint16_t)i;
+	c->gils[c->gil_count] = (struct gil){ .address = address };
+	return (uint16_t)c->gil_count++;
+}
+
+/* Are the interpreters those of the last tick? */
+static bool same_interpreters(struct core *c)
+{
+	uint64_t at;
+
+	if (!load64(c->options.runtime + c->layout.rt_interpreters_head, &at))
+		return false;
+	for (uint32_t i = 0; i < c->interpreter_count; i++) {
+		uint64_t gil = c->gils[c->interpreters[i].gil].address;
+
+		if (at != c->interpreters[i].address)
+			return false;
+		if ((c->layout.flags & PY_GIL_IN_RUNTIME) == 0 &&
+			(!load64(at + c->layout.gil, &gil) ||
+				gil != c->gils[c->interpreters[i].gil].address))
+			return false;
+		if (!load64(at + c->layout.is_next, &at))
+			return false;
+	}
+	return at == 0;
+}
+
+bool threads_interpreters(struct core *c)
+{
+	uint64_t at;
+
+	if (c->interpreter_count != 0 && same_interpreters(c))
+		return true;
+	c->interpreter_count = 0;
+	c->gil_count = 0;
+	c->all_changed = true;
+	c->relist = true;
+	if (!load64(c->options.runtime + c->layout.rt_interpreters_head, &at))
+		return false;
+	while (at != 0 && c->interpreter_count < MAX_INTERPRETERS) {
+		uint16_t gil = gil_of(c, at);
+		uint64_t id = 0, next;
+
+		if (gil == MAX_INTERPRETERS || !load64(at + c->layout.is_next, &next) ||
+			!load64(at + c->layout.is_id, &id))
+			return false;
+		c->gils[gil].interpreters++;
+		c->interpreters[c->interpreter_count++] = (struct interpreter){
+			.address = at,
+			.id = id,
+			.gil = gil,
+		};
+		at = next == at ? 0 : next;
+	}
+	return c->interpreter_count != 0;
+}
+
+static struct thread *free_entry(struct core *c)
+{
+	if (c->thread_count < MAX_THREADS)
+		return &c->threads[c->thread_count++];
+	for (uint32_t i = 0; i < MAX_THREADS; i++)
+		if (c->threads[i].id == 0)
+			return &c->threads[i];
+	return NULL;
+}
+
+/* A thread state that is not in the table yet. */
+static void enter_thread(struct core *c, const struct interpreter *in, uint64_t ts,
+	uint64_t pthread, uint32_t tid)
+{
+	struct thread *t = free_entry(c);
+	struct record r;
+
+	if (t == NULL) {
+		count(c, RING_LOST_THREADS, 1);
+		return;
+	}
+	*t = (struct thread){
+		.ts = ts,
+		.interpreter = in->address,
+		.pthread = pthread,
+		.tid = tid,
+		.id = c->next_thread_id + 1,
+		.listing = c->listing,
+		.gil = in->gil,
+		.fresh = true,
+		.schedstat = -1,
+		.stat = -1,
+	};
+	/* A thread state without a kernel thread: left over from a fork in C. */
+	cpu_open(c, t);
+	if (t->schedstat == -SYS_ENOENT) {
+		t->id = 0;
+		return;
+	}
+	if (t->schedstat < 0)
+		count(c, RING_NO_SCHEDSTAT, 1);
+	record_begin(&r, REC_THREAD);
+	record_number(&r, t->id);
+	record_number(&r, tid);
+	record_number(&r, pthread);
+	record_number(&r, in->id);
+	if (!record_put(c, &r, false)) {
+		cpu_close(c, t);
+		t->id = 0;
+		c->relist = true;
+		return;
+	}
+	c->next_thread_id++;
+	index_insert(c, t);
+	cpu_checkpoint(c, t, c->listing == 1);
+}
+
+void thread_end(struct core *c, struct thread *t)
+{
+	struct record r;
+
+	run_close(c, t);
+	cpu_checkpoint(c, t, true);
+	cpu_close(c, t);
+	record_begin(&r, REC_THREAD_END);
+	record_number(&r, t->id);
+	record_number(&r, c->tick);
+	(void)record_put(c, &r, true);
+	index_remove(c, t);
+	t->id = 0;
+}
+
+bool thread_linked(struct core *c, const struct thread *t)
+{
+	const struct py_layout *l = &c->layout;
+	uint64_t interp, prev, next, back;
+
+	if (!load64(t->ts + l->ts_interp, &interp) || interp != t->interpreter ||
+		!load64(t->ts + l->ts_prev, &prev) || !load64(t->ts + l->ts_next, &next))
+		return false;
+	if (!load64(prev != 0 ? prev + l->ts_next : interp + l->is_threads_head, &back) ||
+		back != t->ts)
+		return false;
+	return next == 0 || (load64(next + l->ts_prev, &back) && back == t->ts);
+}
+
+/* A thread state seen in a listing. */
+static void list_thread(struct core *c, const struct interpreter *in, uint64_t ts)
+{
+	uint64_t pthread = 0;
+
+	if (!load64(ts + c->layout.ts_thread_id, &pthread))
+		return;
+	struct thread *t = thread_find(c, ts);
+	uint32_t tid = kernel_id(c, ts, pthread);
+
+	if (t != NULL && (t->tid != tid || t->pthread != pthread)) {
+		thread_end(c, t);
+		t = NULL;
+	}
+	if (t != NULL) {
+		t->listing = c->listing;
+		t->twin = false;
+	} else {
+		enter_thread(c, in, ts, pthread, tid);
+	}
+}
+
+/* Only with several interpreters: which thread states share a kernel thread? */
+static void mark_twins(struct core *c)
+{
+	for (uint32_t i = 0; i < c->thread_count; i++) {
+		struct thread *a = &c->threads[i];
+
+		for (uint32_t j = i + 1; a->id != 0 && j < c->thread_count; j++) {
+			struct thread *b = &c->threads[j];
+
+			if (b->id == 0 || b->tid != a->tid || b->tid == 0)
+				continue;
+			(a->last_held < b->last_held ? a : b)->twin = true;
+		}
+	}
+}
+
+void threads_list(struct core *c)
+{
+	c->listing++;
+	c->relist = false;
+	c->listed_ns = c->now_ns;
+	for (uint32_t i = 0; i < c->interpreter_count; i++) {
+		struct interpreter *in = &c->interpreters[i];
+		uint64_t ts, next;
+
+		if (!load64(in->address + c->layout.is_threads_head, &ts))
+			continue;
+		in->threads_head = ts;
+		for (uint32_t n = 0; ts != 0 && n < MAX_LISTED; n++, ts = next) {
+			list_thread(c, in, ts);
+			if (!load64(ts + c->layout.ts_next, &next) || next == ts)
+				break;
+		}
+	}
+	/* The list may have changed under the reading: what was not seen has ended
+	 * only if its neighbours do not know it either. */
+	for (uint32_t i = 0; i < c->thread_count; i++) {
+		struct thread *t = &c->threads[i];
+
+		if (t->id != 0 && t->listing != c->listing && !thread_linked(c, t))
+			thread_end(c, t);
+	}
+	if (c->interpreter_count > 1)
+		mark_twins(c);
+}

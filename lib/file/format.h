@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef FILE_FORMAT_H
+#define FILE_FORMAT_H
+
+/*
+ * Constants of the sample file, format 1.0: pystack-file(5) says what they mean.
+ * And the structs in which records pass between the file and the rest.
+ */
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "wire/record.h" /* states, node kinds and gaps are the ring's */
+
+#define FILE_MAGIC_HEADER 0x184d2a50u
+#define FILE_MAGIC_CHUNK  0x184d2a51u
+#define FILE_NAME_BYTES	  8
+#define FILE_NAME	  "pystack" /* with its NUL */
+#define FILE_MAJOR	  1
+#define FILE_MINOR	  0
+
+enum {
+	FILE_HEADER_BYTES = 48,
+	FILE_CHUNK_BYTES = 40,
+	FILE_SKIPPABLE_BYTES = 8, /* magic and size in front of either */
+	FILE_ID_BYTES = 16,
+};
+
+enum file_chunk_kind {
+	FILE_CHUNK_DEFINITIONS = 1,
+	FILE_CHUNK_SAMPLES = 2,
+	FILE_CHUNK_END = 3,
+};
+
+/* Limits, of writing and of what a reader takes. */
+#define FILE_RAW_MAX	  (16u << 20)
+#define FILE_STORED_MAX	  (17u << 20)
+#define FILE_IDS_MAX	  (1u << 20) /* strings, functions, nodes in an epoch */
+#define FILE_TEXT_MAX	  (1u << 20)
+#define FILE_SEGMENTS_MAX 65536u
+#define FILE_THREADS_MAX  (1u << 20)
+#define FILE_ATTRS_MAX	  65536u
+
+#define FILE_OPTIONAL 0x80u
+
+enum file_record_type {
+	FILE_SCHEMA = 1,
+	FILE_SEGMENT = 2,
+	FILE_SEGMENT_END = 3,
+	FILE_STRING = 4,
+	FILE_FUNCTION = 5,
+	FILE_NODE = 6,
+	FILE_THREAD = 7,
+	FILE_THREAD_END = 8,
+	FILE_BASE = 16,
+	FILE_TICKS = 17,
+	FILE_RUNS = 18,
+	FILE_CPU = 19,
+	FILE_GAP = 20,
+	FILE_CLOCK = 21,
+	FILE_COUNTERS = 22,
+	FILE_SUMMARY = 32,
+};
+
+/* A run's first number: state, a flag, and its ticks. */
+enum {
+	FILE_RUN_STATE_MASK = 0xf,
+	FILE_RUN_SKIP = 0x10,
+	FILE_RUN_TICKS_SHIFT = 5,
+};
+
+enum file_why {
+	FILE_WHY_SPAWN = 1,
+	FILE_WHY_ATTACH = 2,
+	FILE_WHY_FORK = 3,
+	FILE_WHY_EXEC = 4,
+	FILE_WHY_RESTART = 5,
+};
+
+enum file_end_why {
+	FILE_END_EXIT = 1,
+	FILE_END_SIGNAL = 2,
+	FILE_END_EXEC = 3,
+	FILE_END_DETACHED = 4,
+	FILE_END_SAMPLER = 5,
+	FILE_END_GONE = 6,
+};
+
+enum file_segment_flags {
+	FILE_SEGMENT_ADAPTIVE = 1,
+	FILE_SEGMENT_SPIN = 2,
+};
+
+enum file_ticks_flags {
+	FILE_TICKS_MEAN = 1,
+};
+
+/* Texts are borrowed wherever they stand in these structs; they need not end in a
+ * NUL, and may hold one. */
+struct file_text {
+	const char *bytes;
+	size_t size;
+};
+
+struct file_attribute {
+	struct file_text name;
+	struct file_text value;
+};
+
+struct file_segment {
+	uint32_t segment;
+	uint8_t id[FILE_ID_BYTES];
+	uint32_t parent;
+	uint32_t why; /* enum file_why */
+	uint32_t pid;
+	uint32_t inner_pid;
+	uint64_t mono_ns;
+	uint64_t real_ns;
+	uint64_t interval_ns;
+	uint32_t flags; /* enum file_segment_flags */
+	const struct file_attribute *attributes;
+	uint32_t attribute_count;
+};
+
+struct file_counter {
+	struct file_text name;
+	uint64_t value;
+};
+
+struct file_segment_end {
+	uint32_t segment;
+	uint32_t why; /* enum file_end_why */
+	uint64_t status;
+	uint64_t mono_ns;
+	const struct file_counter *counters;
+	uint32_t counter_count;
+};
+
+struct file_function {
+	uint32_t file; /* string */
+	uint32_t name; /* string */
+	int64_t first_line;
+	uint64_t table_hash;
+	uint32_t flags;
+};
+
+struct file_node {
+	uint32_t caller;
+	int64_t call_line; /* relative to the caller's first line; meaningless at roots */
+	uint32_t kind;	   /* enum record_node_kind */
+	uint32_t ref;
+};
+
+struct file_thread {
+	uint32_t thread;
+	uint32_t segment;
+	uint32_t tid;
+	uint64_t python_id;
+	uint64_t interpreter;
+	struct file_text name;
+};
+
+struct file_ticks {
+	uint32_t segment;
+	uint64_t first;
+	uint64_t count;
+	uint64_t start_ns;
+	uint64_t length_ns;
+	uint32_t flags; /* enum file_ticks_flags */
+	const uint64_t *late; /* ticks, rising */
+	uint32_t late_count;
+};
+
+/* Line of a run that stands at none. */
+#define FILE_NO_LINE INT64_MIN
+
+struct file_run {
+	uint32_t thread;
+	uint32_t node;
+	int64_t line; /* relative to the function's first line, or FILE_NO_LINE */
+	uint32_t state; /* enum record_state */
+	uint64_t first; /* tick */
+	uint64_t ticks;
+};
+
+struct file_cpu {
+	uint32_t thread;
+	uint64_t tick;
+	uint64_t cpu_ns;
+	uint64_t run_count;
+};
+
+struct file_gap {
+	uint32_t segment;
+	uint64_t from_ns;
+	uint64_t to_ns;
+	uint32_t reason; /* enum record_gap */
+};
+
+struct file_clock {
+	uint32_t segment;
+	uint64_t mono_ns;
+	uint64_t real_ns;
+};
+
+struct file_summary {
+	uint64_t segments;
+	uint64_t samples;
+	uint64_t lost;
+	uint64_t mono_ns;
+};
+
+#endif

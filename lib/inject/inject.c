@@ -1,0 +1,404 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Starting and stopping the task in a running program.
+ *
+ * All ptrace work is done in a thread that lives for one start or stop.  The kernel
+ * ties what is traced to the thread that traces: when it ends, whatever it still
+ * holds is let go, also a thread that never stopped for it.
+ */
+#include "inject/inject.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/kcmp.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/xalloc.h"
+#include "core/abi.h"
+#include "inject/borrow.h"
+#include "proc/maps.h"
+#include "proc/process.h"
+
+enum {
+	TASK_WAIT_MS = 5000, /* for the new task to show itself, and to leave */
+	NAP_NS = 1000000,
+	WAIT_CLONE = (int)0x80000000, /* __WCLONE */
+};
+
+/* Runs in the program, addresses of which are plain numbers here. */
+struct job {
+	pid_t pid;
+	struct inject_task *task;
+	struct err *err;
+	int result;
+	/* Work in hand. */
+	int mem_fd;
+	struct proc_maps maps;
+	struct proc_status status;
+	struct borrow borrow;
+};
+
+static int call(struct job *j, int64_t *ret, long number, uint64_t a, uint64_t b, uint64_t c,
+	uint64_t d, uint64_t e, uint64_t f)
+{
+	const uint64_t args[6] = { a, b, c, d, e, f };
+
+	return borrow_call(&j->borrow, number, args, ret, j->err);
+}
+
+static int write_memory(struct job *j, uint64_t address, const void *bytes, size_t size)
+{
+	ssize_t n = pwrite(j->mem_fd, bytes, size, (off_t)address);
+
+	if (n == (ssize_t)size)
+		return 0;
+	return err_set(j->err, n < 0 ? -errno : -EIO,
+		"its memory cannot be written: %s", n < 0 ? strerror(errno) : "short write");
+}
+
+/* Reasons not to touch the program, each with what to do. */
+static int check_program(struct job *j)
+{
+	struct proc_stat st;
+	char who[64] = "";
+
+	if (proc_stat_read(j->pid, 0, &st) != 0 || proc_status_read(j->pid, &j->status) != 0)
+		return err_set(j->err, -ESRCH, "no such process");
+	if (st.state == 'Z' || st.state == 'X')
+		return err_set(j->err, -ESRCH, "it has ended and waits for its parent");
+	if (j->status.tracer != 0) {
+		proc_describe(j->status.tracer, who, sizeof(who));
+		return err_set(j->err, -E_REFUSED, "it is already traced by process %d (%s)",
+			(int)j->status.tracer, who);
+	}
+	if (st.state == 'T' || st.state == 't')
+		return err_set(j->err, -E_REFUSED,
+			"it is stopped; let it go on first: kill -CONT %d", (int)j->pid);
+	if (j->status.shadow_stack)
+		return err_set(j->err, -E_UNSUPPORTED,
+			"it runs with a shadow stack, which is not supported");
+	return 0;
+}
+
+/* Open its memory, read its mappings, hold a thread. */
+static int open_program(struct job *j)
+{
+	struct borrow_gadgets gadgets;
+	char path[64];
+	int r = check_program(j);
+
+	if (r != 0)
+		return r;
+	(void)snprintf(path, sizeof(path), "/proc/%d/mem", (int)j->pid);
+	j->mem_fd = open(path, O_RDWR | O_CLOEXEC);
+	if (j->mem_fd < 0)
+		return err_set(j->err, errno == EACCES ? -EPERM : -errno, "%s",
+			errno == EACCES ? "not permitted" : strerror(errno));
+	r = proc_maps_read(j->pid, &j->maps, j->err);
+	if (r == 0)
+		r = borrow_find_gadgets(j->mem_fd, &j->maps, &gadgets, j->err);
+	if (r == 0)
+		r = borrow_begin(j->pid, j->mem_fd, &j->maps, &gadgets,
+			j->status.seccomp != 0, &j->borrow, j->err);
+	return r;
+}
+
+static void close_program(struct job *j)
+{
+	fd_close(&j->mem_fd);
+	proc_maps_done(&j->maps);
+}
+
+/* --- start --- */
+
+static int map(struct job *j, uint64_t bytes, int protection, const char *what, uint64_t *ret)
+{
+	int64_t result;
+	int r = call(j, &result, SYS_mmap, 0, bytes, (uint64_t)protection,
+		MAP_PRIVATE | MAP_ANONYMOUS, (uint64_t)-1, 0);
+
+	if (r != 0)
+		return r;
+	if (result < 0 && result > -4096)
+		return err_set(j->err, (int)result, "it cannot map %llu bytes for %s: %s",
+			(unsigned long long)bytes, what, strerror((int)-result));
+	*ret = (uint64_t)result;
+	return 0;
+}
+
+static void unmap(struct job *j, uint64_t address, uint64_t bytes)
+{
+	int64_t ignored;
+
+	if (address != 0)
+		(void)call(j, &ignored, SYS_munmap, address, bytes, 0, 0, 0, 0);
+}
+
+/* The main thread's clear_child_tid word: the core watches it for exec and exit. */
+static uint64_t tid_word(struct job *j)
+{
+	uint64_t word = 0;
+	int64_t result;
+
+	/* The answer goes to where the args will stand. */
+	if (j->borrow.tid != j->pid ||
+		call(j, &result, SYS_prctl, PR_GET_TID_ADDRESS, j->task->arena, 0, 0, 0, 0) !=
+			0 ||
+		result != 0 ||
+		pread(j->mem_fd, &word, sizeof(word), (off_t)j->task->arena) != sizeof(word))
+		return 0;
+	return word;
+}
+
+static int write_args(struct job *j)
+{
+	const struct proc_map *vdso = proc_maps_named(&j->maps, "[vdso]");
+	struct inject_task *t = j->task;
+	struct core_args args = {
+		.abi_version = CORE_ABI_VERSION,
+		.way = CORE_WAY_ATTACH,
+		.arena = t->arena,
+		.arena_bytes = t->arena_bytes,
+		.image = t->image,
+		.image_bytes = t->image_bytes,
+		.vdso = vdso != NULL ? vdso->start : 0,
+		.tid_word = tid_word(j),
+		.program_pid = j->status.inner_pid,
+		.recorder_pid = proc_same_pid_namespace(j->pid) ? (int32_t)getpid() : 0,
+	};
+	uint64_t top[2] = { t->image + CORE_ENTRY_CLONE, t->arena };
+	int r = write_memory(j, t->arena, &args, sizeof(args));
+
+	if (r == 0)
+		r = write_memory(j, core_stack_top(t->arena) - sizeof(top), top, sizeof(top));
+	return r;
+}
+
+/* Map, fill and clone.  Once the clone has run there is no way back but orders. */
+static int put_in(struct job *j)
+{
+	struct inject_task *t = j->task;
+	int64_t result;
+
+	t->image_bytes = (uint64_t)(core_image_end - core_image);
+	t->arena_bytes = CORE_ARENA_BYTES;
+	int r = map(j, t->image_bytes, PROT_READ | PROT_EXEC, "the sampler's code", &t->image);
+
+	if (r == 0)
+		r = map(j, t->arena_bytes, PROT_READ | PROT_WRITE, "the sampler's tables",
+			&t->arena);
+	if (r == 0)
+		r = write_memory(j, t->image, core_image, t->image_bytes);
+	if (r == 0)
+		r = write_args(j);
+	if (r == 0)
+		r = call(j, &result, SYS_clone, CORE_CLONE_FLAGS,
+			core_stack_top(t->arena) - 16, 0, 0, 0, 0);
+	if (r == 0 && result < 0)
+		r = err_set(j->err, (int)result, "it cannot start a task: %s%s",
+			strerror((int)-result),
+			result == -EAGAIN ? " (its limit of processes is reached)" : "");
+	if (r != 0) {
+		unmap(j, t->image, t->image_bytes);
+		unmap(j, t->arena, t->arena_bytes);
+		return r;
+	}
+	t->inner_task = (pid_t)result;
+	return 0;
+}
+
+/* A child of any thread of the program with that id in its own namespace. */
+static pid_t find_child(pid_t pid, pid_t inner)
+{
+	struct proc_ids children;
+	pid_t found = 0;
+
+	if (proc_children(pid, &children) != 0)
+		return 0;
+	for (size_t i = 0; i < children.count && found == 0; i++) {
+		struct proc_status st;
+
+		if (proc_status_read(children.id[i], &st) == 0 && st.inner_pid == inner)
+			found = children.id[i];
+	}
+	proc_ids_done(&children);
+	return found;
+}
+
+static bool has_ended(int pidfd, int ms)
+{
+	struct pollfd p = { .fd = pidfd, .events = POLLIN };
+
+	return poll(&p, 1, ms) > 0;
+}
+
+/* Find the task from outside, and its ring: descriptor 0 of an otherwise empty table. */
+static int find_task(struct inject_task *t, struct err *err)
+{
+	int64_t end = clock_monotonic_ns() + TASK_WAIT_MS * 1000000ll;
+	char path[64], target[64];
+
+	do {
+		if (t->task == 0)
+			t->task = find_child(t->program, t->inner_task);
+		if (t->task != 0 && t->task_pidfd < 0)
+			t->task_pidfd = (int)syscall(SYS_pidfd_open, t->task, 0);
+		if (t->task_pidfd >= 0 && has_ended(t->task_pidfd, 0))
+			return err_set(err, -E_GONE,
+				"the sampler task ended as it started (does a seccomp filter "
+				"or a security module forbid what it needs?)");
+		(void)snprintf(path, sizeof(path), "/proc/%d/fd/0", (int)t->task);
+		ssize_t n = t->task_pidfd >= 0 ? readlink(path, target, sizeof(target) - 1) : -1;
+
+		if (n > 0) {
+			target[n] = '\0';
+			if (strncmp(target, "/memfd:pystack-ring", 19) == 0)
+				t->ring_fd = open(path, O_RDWR | O_CLOEXEC);
+			if (t->ring_fd >= 0)
+				return 0;
+		}
+		clock_sleep_ns(NAP_NS);
+	} while (clock_monotonic_ns() < end);
+	return err_set(err, -E_TIMEOUT, "the sampler task did not show itself within %d s",
+		TASK_WAIT_MS / 1000);
+}
+
+static void start_job(struct job *j)
+{
+	j->result = open_program(j);
+	if (j->result == 0) {
+		j->result = put_in(j);
+		j->task->held_ns += borrow_end(&j->borrow);
+	}
+	close_program(j);
+}
+
+/* --- stop --- */
+
+static void stop_job(struct job *j)
+{
+	struct inject_task *t = j->task;
+	int64_t ignored;
+
+	j->result = open_program(j);
+	if (j->result == 0) {
+		if (!t->arena_gone)
+			unmap(j, t->arena, t->arena_bytes);
+		unmap(j, t->image, t->image_bytes);
+		(void)call(j, &ignored, SYS_wait4, (uint64_t)t->inner_task, 0,
+			(uint64_t)(unsigned)WAIT_CLONE | 1 /* WNOHANG */, 0, 0, 0);
+		t->held_ns += borrow_end(&j->borrow);
+	}
+	close_program(j);
+}
+
+/* --- the thread that does either --- */
+
+struct work {
+	void (*run)(struct job *j);
+	struct job *job;
+};
+
+static void *thread_main(void *arg)
+{
+	struct work *w = arg;
+
+	w->run(w->job);
+	return NULL;
+}
+
+static int run_in_thread(void (*run)(struct job *j), struct job *j)
+{
+	struct work w = { run, j };
+	sigset_t all, old;
+	pthread_t thread;
+
+	(void)sigfillset(&all);
+	(void)pthread_sigmask(SIG_SETMASK, &all, &old);
+	int r = pthread_create(&thread, NULL, thread_main, &w);
+
+	if (r == 0)
+		r = pthread_join(thread, NULL);
+	(void)pthread_sigmask(SIG_SETMASK, &old, NULL);
+	if (r != 0)
+		return err_set(j->err, -r, "cannot start a thread: %s", strerror(r));
+	return j->result;
+}
+
+int inject_start(pid_t pid, struct inject_task *ret_task, struct err *err)
+{
+	struct inject_task t = { .program = pid, .task_pidfd = -1, .ring_fd = -1 };
+	struct job j = { .pid = pid, .task = &t, .err = err, .mem_fd = -1 };
+	pid_t other = inject_find_task(pid);
+
+	if (other != 0)
+		return err_set(err, -E_REFUSED,
+			"it is already being recorded (by sampler task %d)", (int)other);
+	int r = run_in_thread(start_job, &j);
+
+	if (r != 0)
+		return r;
+	r = find_task(&t, err);
+	if (r != 0) {
+		struct err ignored;
+
+		/* It has no orders and leaves by itself; what is mapped may go only when
+		 * it has gone. */
+		(void)inject_stop(&t, &ignored);
+		return r;
+	}
+	*ret_task = t;
+	return 0;
+}
+
+int inject_stop(struct inject_task *t, struct err *err)
+{
+	struct job j = { .pid = t->program, .task = t, .err = err, .mem_fd = -1 };
+	int r = 0;
+
+	if (t->task_pidfd < 0 || !has_ended(t->task_pidfd, TASK_WAIT_MS))
+		r = err_set(err, -E_TIMEOUT,
+			"the sampler task has not left; its memory stays mapped in the program");
+	else
+		r = run_in_thread(stop_job, &j);
+	/* A program that has ended has nothing of ours. */
+	if (r == -ESRCH)
+		r = 0;
+	inject_abandon(t);
+	return r;
+}
+
+void inject_abandon(struct inject_task *t)
+{
+	fd_close(&t->task_pidfd);
+	fd_close(&t->ring_fd);
+}
+
+pid_t inject_find_task(pid_t pid)
+{
+	struct proc_ids children;
+	pid_t found = 0;
+
+	if (proc_children(pid, &children) != 0)
+		return 0;
+	for (size_t i = 0; i < children.count && found == 0; i++) {
+		struct proc_stat st;
+
+		if (proc_stat_read(children.id[i], 0, &st) == 0 &&
+			strcmp(st.comm, "pystack") == 0 && st.state != 'Z' && st.state != 'X' &&
+			syscall(SYS_kcmp, pid, children.id[i], KCMP_VM, 0, 0) == 0)
+			found = children.id[i];
+	}
+	proc_ids_done(&children);
+	return found;
+}

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef INJECT_INJECT_H
+#define INJECT_INJECT_H
+
+/*
+ * Putting the core into a running program from outside, and taking it out again.
+ *
+ * One thread of the program is held for some 100 us and made to run a few system
+ * calls: map the image and the arena, clone the task; at the end unmap them and reap
+ * the task.  doc/design.md, "Attach", lists the steps, what can fail at each, and why
+ * the program survives even the death of this process at any of them.
+ *
+ * These functions use ptrace, so they belong to one thread of the caller.  The
+ * caller should have its signals blocked meanwhile.
+ */
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/err.h"
+
+/* A task in a program, as its starter holds it. */
+struct inject_task {
+	pid_t program;
+	pid_t task;	  /* as this process sees it */
+	pid_t inner_task; /* in the program's pid namespace */
+	int task_pidfd;	  /* owned */
+	int ring_fd;	  /* owned: the ring's memfd, read and write */
+	uint64_t image, image_bytes;
+	uint64_t arena, arena_bytes;
+	bool arena_gone; /* set by the caller: the task unmapped it (RING_LEFT) */
+	int64_t held_ns; /* the borrowed thread was held so long, all told */
+};
+
+/*
+ * Start the task in process pid.  On failure nothing is left in the program, or, when
+ * it cannot be taken back any more, the err text says what.
+ *
+ * Returns 0; -EPERM not allowed; -ESRCH no such process; -E_REFUSED not safe now;
+ * -E_TIMEOUT no thread could be held; others as they come.
+ */
+int inject_start(pid_t pid, struct inject_task *ret_task, struct err *err);
+
+/*
+ * The task has been ordered to leave: wait until it has provably gone, then unmap
+ * what was mapped and reap it.  t is released in any case.  Returns 0, or a negative
+ * code with words when something stayed in the program.
+ */
+int inject_stop(struct inject_task *t, struct err *err);
+
+/* Close what t owns and leave the program as it is. */
+void inject_abandon(struct inject_task *t);
+
+/* The task that lives in process pid's memory already, 0 when there is none. */
+pid_t inject_find_task(pid_t pid);
+
+#endif

@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "proc/process.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/xalloc.h"
+
+enum {
+	SMALL_FILE_BYTES = 64 << 10,
+	CMDLINE_BYTES = 4 << 20,
+	MAX_DEPTH = 4096, /* of a chain of parents */
+};
+
+static int read_small(const char *path, struct buf *b)
+{
+	return fd_read_file(AT_FDCWD, path, b);
+}
+
+int proc_stat_parse(const char *text, struct proc_stat *ret)
+{
+	struct proc_stat s = { 0 };
+	const char *open = strchr(text, '(');
+	/* The name may hold parentheses: the last one closes it. */
+	const char *close = strrchr(text, ')');
+	unsigned long long start;
+	int parent;
+
+	if (open == NULL || close == NULL || close < open)
+		return -E_BADFORMAT;
+	size_t size = (size_t)(close - open) - 1;
+
+	if (size >= sizeof(s.comm))
+		size = sizeof(s.comm) - 1;
+	memcpy(s.comm, open + 1, size);
+	if (sscanf(close + 1,
+		    " %c %d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d "
+		    "%*d %*d %llu",
+		    &s.state, &parent, &start) != 3)
+		return -E_BADFORMAT;
+	s.parent = parent;
+	s.start_ticks = start;
+	*ret = s;
+	return 0;
+}
+
+int proc_stat_read(pid_t pid, pid_t tid, struct proc_stat *ret)
+{
+	char path[64];
+	_cleanup_buf_ struct buf text = BUF_INIT(SMALL_FILE_BYTES);
+
+	if (tid != 0)
+		(void)snprintf(path, sizeof(path), "/proc/%d/task/%d/stat", (int)pid, (int)tid);
+	else
+		(void)snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+	int r = read_small(path, &text);
+
+	return r != 0 ? r : proc_stat_parse(buf_text(&text), ret);
+}
+
+/* The text behind "name:" at the start of a line, or NULL. */
+static const char *field(const char *text, const char *name)
+{
+	size_t size = strlen(name);
+
+	for (const char *line = text; line != NULL; line = strchr(line, '\n')) {
+		if (*line == '\n')
+			line++;
+		if (strncmp(line, name, size) == 0 && line[size] == ':')
+			return line + size + 1;
+	}
+	return NULL;
+}
+
+void proc_status_parse(const char *text, struct proc_status *ret)
+{
+	struct proc_status s = { 0 };
+	const char *at = field(text, "Uid");
+	unsigned id;
+	int number;
+
+	if (at != NULL && sscanf(at, "%u", &id) == 1)
+		s.uid = id;
+	at = field(text, "Gid");
+	if (at != NULL && sscanf(at, "%u", &id) == 1)
+		s.gid = id;
+	at = field(text, "TracerPid");
+	if (at != NULL && sscanf(at, "%d", &number) == 1)
+		s.tracer = number;
+	at = field(text, "Seccomp");
+	if (at != NULL && sscanf(at, "%d", &number) == 1)
+		s.seccomp = number;
+	/* One number a namespace, the innermost last. */
+	at = field(text, "NSpid");
+	for (int used; at != NULL && *at != '\n' && sscanf(at, "%d%n", &number, &used) == 1;
+		at += used)
+		s.inner_pid = number;
+	at = field(text, "x86_Thread_features");
+	if (at != NULL) {
+		const char *end = strchrnul(at, '\n');
+		const char *shstk = strstr(at, "shstk");
+
+		s.shadow_stack = shstk != NULL && shstk < end;
+	}
+	*ret = s;
+}
+
+int proc_status_read(pid_t pid, struct proc_status *ret)
+{
+	char path[64];
+	_cleanup_buf_ struct buf text = BUF_INIT(SMALL_FILE_BYTES);
+
+	(void)snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
+	int r = read_small(path, &text);
+
+	if (r == 0)
+		proc_status_parse(buf_text(&text), ret);
+	return r;
+}
+
+int proc_cmdline_read(pid_t pid, struct buf *b)
+{
+	char path[64];
+
+	(void)snprintf(path, sizeof(path), "/proc/%d/cmdline", (int)pid);
+	return read_small(path, b);
+}
+
+void proc_describe(pid_t pid, char *text, size_t size)
+{
+	_cleanup_buf_ struct buf words = BUF_INIT(CMDLINE_BYTES);
+	struct proc_stat st;
+
+	if (size == 0)
+		return;
+	text[0] = '\0';
+	if (proc_cmdline_read(pid, &words) == 0 && words.size != 0) {
+		size_t n = 0;
+
+		for (size_t i = 0; i < words.size && n + 1 < size; i++)
+			text[n++] = words.data[i] != '\0' ? words.data[i] : ' ';
+		while (n != 0 && text[n - 1] == ' ')
+			n--;
+		text[n] = '\0';
+	} else if (proc_stat_read(pid, 0, &st) == 0) {
+		(void)snprintf(text, size, "[%s]", st.comm);
+	}
+}
+
+char *proc_exe(pid_t pid)
+{
+	char path[64], target[4096];
+
+	(void)snprintf(path, sizeof(path), "/proc/%d/exe", (int)pid);
+	ssize_t n = readlink(path, target, sizeof(target) - 1);
+
+	return n < 0 ? NULL : xmemdup0(target, (size_t)n);
+}
+
+void proc_ids_done(struct proc_ids *ids)
+{
+	free(ids->id);
+	*ids = (struct proc_ids){ 0 };
+}
+
+static void add_id(struct proc_ids *ids, pid_t id)
+{
+	ids->id = xgrow(ids->id, ids->count, &ids->capacity, sizeof(*ids->id));
+	ids->id[ids->count++] = id;
+}
+
+int proc_threads(pid_t pid, struct proc_ids *ret)
+{
+	char path[64];
+	struct proc_ids ids = { 0 };
+
+	(void)snprintf(path, sizeof(path), "/proc/%d/task", (int)pid);
+	DIR *folder = opendir(path);
+
+	if (folder == NULL)
+		return -errno;
+	for (struct dirent *e; (e = readdir(folder)) != NULL;) {
+		int id;
+
+		if (sscanf(e->d_name, "%d", &id) != 1)
+			continue;
+		add_id(&ids, id);
+		if (id == pid && ids.count > 1) {
+			ids.id[ids.count - 1] = ids.id[0];
+			ids.id[0] = id;
+		}
+	}
+	(void)closedir(folder);
+	*ret = ids;
+	return 0;
+}
+
+int proc_children(pid_t pid, struct proc_ids *ret)
+{
+	struct proc_ids threads, ids = { 0 };
+	int r = proc_threads(pid, &threads);
+
+	if (r != 0)
+		return r;
+	for (size_t i = 0; i < threads.count; i++) {
+		char path[64];
+		_cleanup_buf_ struct buf text = BUF_INIT(1 << 20);
+
+		(void)snprintf(path, sizeof(path), "/proc/%d/task/%d/children", (int)pid,
+			(int)threads.id[i]);
+		if (read_small(path, &text) != 0)
+			continue;
+		const char *at = buf_text(&text);
+
+		for (int id, used; sscanf(at, "%d%n", &id, &used) == 1; at += used)
+			add_id(&ids, id);
+	}
+	proc_ids_done(&threads);
+	*ret = ids;
+	return 0;
+}
+
+bool proc_is_below(pid_t descendant, pid_t ancestor)
+{
+	struct proc_stat st;
+
+	for (int depth = 0; depth < MAX_DEPTH && descendant > 0; depth++) {
+		if (descendant == ancestor)
+			return true;
+		if (proc_stat_read(descendant, 0, &st) != 0)
+			return false;
+		descendant = st.parent;
+	}
+	return false;
+}
+
+bool proc_same_pid_namespace(pid_t pid)
+{
+	char path[64];
+	struct stat ours, theirs;
+
+	(void)snprintf(path, sizeof(path), "/proc/%d/ns/pid", (int)pid);
+	return stat("/proc/self/ns/pid", &ours) == 0 && stat(path, &theirs) == 0 &&
+		ours.st_ino == theirs.st_ino && ours.st_dev == theirs.st_dev;
+}

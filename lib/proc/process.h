@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef PROC_PROCESS_H
+#define PROC_PROCESS_H
+
+/* What /proc says of a process and its threads. */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+
+struct proc_stat {
+	char comm[65];
+	char state; /* R, S, D, T, t, Z, X, I */
+	pid_t parent;
+	uint64_t start_ticks; /* since boot, in clock ticks */
+};
+
+/* Of a process (tid 0), or of one of its threads.  Returns 0 or a negative code:
+ * -ESRCH or -ENOENT when it is not there. */
+int proc_stat_read(pid_t pid, pid_t tid, struct proc_stat *ret);
+
+/* Parse the text of a stat file (for tests). */
+int proc_stat_parse(const char *text, struct proc_stat *ret);
+
+struct proc_status {
+	uid_t uid;
+	gid_t gid;
+	pid_t tracer;	 /* 0: none */
+	pid_t inner_pid; /* in its own pid namespace */
+	int seccomp;	 /* 0 none, 1 strict, 2 filter */
+	bool shadow_stack;
+};
+
+int proc_status_read(pid_t pid, struct proc_status *ret);
+void proc_status_parse(const char *text, struct proc_status *ret);
+
+/* Command line as words, each ended by a NUL, appended to b; 0 or a negative code. */
+int proc_cmdline_read(pid_t pid, struct buf *b);
+
+/* The command line with blanks between the words, cut to size; the name in brackets
+ * when there is none, as for kernel threads and zombies. */
+void proc_describe(pid_t pid, char *text, size_t size);
+
+/* Where /proc/PID/exe leads; owned, NULL when it cannot be read. */
+char *proc_exe(pid_t pid);
+
+/* Numbers of a folder's entries: threads of "/proc/PID/task" and the like. */
+struct proc_ids {
+	pid_t *id;
+	size_t count, capacity;
+};
+
+void proc_ids_done(struct proc_ids *ids);
+
+/* Thread ids of a process, the main thread first. */
+int proc_threads(pid_t pid, struct proc_ids *ret);
+
+/* Children of all threads of a process. */
+int proc_children(pid_t pid, struct proc_ids *ret);
+
+/* Is `descendant` below `ancestor`, or the same? */
+bool proc_is_below(pid_t descendant, pid_t ancestor);
+
+/* Same pid namespace as this process? */
+bool proc_same_pid_namespace(pid_t pid);
+
+#endif

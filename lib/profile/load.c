@@ -1,0 +1,439 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "profile/load.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/xalloc.h"
+#include "file/reader.h"
+
+/* A run that waits for its ticks and for the account behind it. */
+struct pending {
+	uint64_t first, ticks;
+	uint32_t stack;
+	uint32_t state;
+};
+
+struct account {
+	uint64_t tick;
+	uint64_t cpu_ns;
+};
+
+/* A thread of the recording in hand. */
+struct thread {
+	struct pending *runs;
+	size_t run_count, run_capacity;
+	struct account *accounts; /* that came with the chunk in hand */
+	size_t account_count, account_capacity;
+	bool has_account; /* last is one */
+	uint64_t last_cpu_ns;
+	bool listed; /* among those with something to do */
+};
+
+struct block {
+	uint64_t first, count;
+	int64_t start_ns, length_ns;
+};
+
+struct segment {
+	struct block *blocks; /* of the chunks that are still needed */
+	size_t block_count, block_capacity;
+};
+
+struct loader {
+	struct model *m;
+	const struct load_options *o;
+	struct thread *threads; /* by number in the model */
+	size_t thread_count, thread_capacity;
+	struct segment *segments; /* by number in the model */
+	size_t segment_count, segment_capacity;
+	uint32_t *listed;
+	size_t listed_count, listed_capacity;
+	struct load_run *batch; /* of a chunk, to be sorted */
+	size_t batch_count, batch_capacity;
+};
+
+static struct thread *thread_of(struct loader *l, uint32_t number)
+{
+	while (l->thread_count <= number) {
+		l->threads = xgrow(
+			l->threads, l->thread_count, &l->thread_capacity, sizeof(*l->threads));
+		l->threads[l->thread_count++] = (struct thread){ 0 };
+	}
+	struct thread *t = &l->threads[number];
+
+	if (!t->listed) {
+		l->listed = xgrow(
+			l->listed, l->listed_count, &l->listed_capacity, sizeof(*l->listed));
+		l->listed[l->listed_count++] = number;
+		t->listed = true;
+	}
+	return t;
+}
+
+static struct segment *segment_of(struct loader *l, uint32_t number)
+{
+	while (l->segment_count <= number) {
+		l->segments = xgrow(l->segments, l->segment_count, &l->segment_capacity,
+			sizeof(*l->segments));
+		l->segments[l->segment_count++] = (struct segment){ 0 };
+	}
+	return &l->segments[number];
+}
+
+/* --- ticks --- */
+
+static void add_ticks(struct loader *l, const struct file_ticks *t)
+{
+	struct segment *s = segment_of(l, model_segment_of_file(l->m, t->segment));
+
+	s->blocks = xgrow(s->blocks, s->block_count, &s->block_capacity, sizeof(*s->blocks));
+	s->blocks[s->block_count++] = (struct block){
+		.first = t->first,
+		.count = t->count,
+		.start_ns = (int64_t)t->start_ns,
+		.length_ns = (int64_t)t->length_ns,
+	};
+}
+
+/* The block a tick lies in, or NULL. */
+static const struct block *block_at(const struct segment *s, uint64_t tick)
+{
+	/* They come in order, and what is asked for is mostly near the end. */
+	for (size_t i = s->block_count; i-- > 0;)
+		if (tick >= s->blocks[i].first && tick - s->blocks[i].first < s->blocks[i].count)
+			return &s->blocks[i];
+	return NULL;
+}
+
+/* Start and weight of ticks [first, first + ticks); false when some are not known. */
+static bool weigh(const struct segment *s, uint64_t first, uint64_t ticks,
+	int64_t *ret_start, int64_t *ret_wall)
+{
+	int64_t wall = 0;
+
+	*ret_start = 0;
+	while (ticks != 0) {
+		const struct block *b = block_at(s, first);
+
+		if (b == NULL)
+			return false;
+		uint64_t skipped = first - b->first, n = b->count - skipped;
+
+		if (n > ticks)
+			n = ticks;
+		if (*ret_start == 0)
+			*ret_start = b->start_ns + (int64_t)skipped * b->length_ns;
+		wall += (int64_t)n * b->length_ns;
+		first += n;
+		ticks -= n;
+	}
+	*ret_wall = wall;
+	return true;
+}
+
+/* Blocks that no run can refer to any more: all but the last ones. */
+static void drop_blocks(struct loader *l)
+{
+	enum { KEPT = 4096 };
+
+	for (size_t i = 0; i < l->segment_count; i++) {
+		struct segment *s = &l->segments[i];
+
+		if (s->block_count <= KEPT * 2)
+			continue;
+		memmove(s->blocks, s->blocks + s->block_count - KEPT, KEPT * sizeof(*s->blocks));
+		s->block_count = KEPT;
+	}
+}
+
+/* --- runs --- */
+
+static struct load_run resolve(struct loader *l, uint32_t number, const struct pending *p,
+	bool *ret_known)
+{
+	uint32_t segment = model_thread(l->m, number)->segment;
+	struct load_run r = {
+		.segment = segment,
+		.thread = number,
+		.stack = p->stack,
+		.state = p->state,
+		.tick = p->first,
+		.ticks = p->ticks,
+	};
+
+	*ret_known = weigh(segment_of(l, segment), p->first, p->ticks, &r.start_ns, &r.wall_ns);
+	if ((p->state & REC_RUNNING) != 0)
+		r.cpu_ns = r.wall_ns;
+	return r;
+}
+
+static void give(struct loader *l, const struct load_run *r)
+{
+	l->o->run(l->m, r, l->o->context);
+}
+
+static void give_not_sampled(struct loader *l, uint32_t number, int64_t cpu_ns)
+{
+	struct load_run r = {
+		.segment = model_thread(l->m, number)->segment,
+		.thread = number,
+		.stack = model_special_stack(l->m, MODEL_NOT_SAMPLED),
+		.state = REC_RUNNING,
+		.cpu_ns = cpu_ns,
+		.cpu_scaled = true,
+	};
+
+	if (cpu_ns > 0)
+		give(l, &r);
+}
+
+/* The runs [0, count) of a thread lie before an account: spread its CPU time. */
+static void give_accounted(struct loader *l, uint32_t number, struct thread *t, size_t count,
+	int64_t cpu_ns)
+{
+	int64_t running = 0;
+	bool known;
+
+	for (size_t i = 0; i < count; i++)
+		running += resolve(l, number, &t->runs[i], &known).cpu_ns;
+	for (size_t i = 0; i < count; i++) {
+		struct load_run r = resolve(l, number, &t->runs[i], &known);
+
+		if (running > 0)
+			r.cpu_ns = (int64_t)((double)r.cpu_ns * (double)cpu_ns / (double)running);
+		r.cpu_scaled = true;
+		give(l, &r);
+	}
+	if (running == 0)
+		give_not_sampled(l, number, cpu_ns);
+	memmove(t->runs, t->runs + count, (t->run_count - count) * sizeof(*t->runs));
+	t->run_count -= count;
+}
+
+static int compare_accounts(const void *a, const void *b)
+{
+	const struct account *x = a, *y = b;
+
+	return x->tick < y->tick ? -1 : x->tick > y->tick;
+}
+
+static void settle_accounts(struct loader *l, uint32_t number, struct thread *t)
+{
+	qsort(t->accounts, t->account_count, sizeof(*t->accounts), compare_accounts);
+	for (size_t i = 0; i < t->account_count; i++) {
+		const struct account *a = &t->accounts[i];
+		size_t count = 0;
+		int64_t used = t->has_account && a->cpu_ns > t->last_cpu_ns ?
+			(int64_t)(a->cpu_ns - t->last_cpu_ns) :
+			0;
+
+		while (count < t->run_count && t->runs[count].first < a->tick)
+			count++;
+		if (t->has_account)
+			give_accounted(l, number, t, count, used);
+		t->has_account = true;
+		t->last_cpu_ns = a->cpu_ns;
+	}
+	t->account_count = 0;
+}
+
+static int compare_runs(const void *a, const void *b)
+{
+	const struct load_run *x = a, *y = b;
+
+	if (x->start_ns != y->start_ns)
+		return x->start_ns < y->start_ns ? -1 : 1;
+	return x->thread < y->thread ? -1 : x->thread > y->thread;
+}
+
+/* All runs of a thread, unaccounted, into the batch. */
+static void batch_runs(struct loader *l, uint32_t number, struct thread *t)
+{
+	bool known;
+
+	for (size_t i = 0; i < t->run_count; i++) {
+		l->batch = xgrow(
+			l->batch, l->batch_count, &l->batch_capacity, sizeof(*l->batch));
+		l->batch[l->batch_count++] = resolve(l, number, &t->runs[i], &known);
+	}
+	t->run_count = t->account_count = 0;
+}
+
+static void give_batch(struct loader *l)
+{
+	if (l->batch_count != 0)
+		qsort(l->batch, l->batch_count, sizeof(*l->batch), compare_runs);
+	for (size_t i = 0; i < l->batch_count; i++)
+		give(l, &l->batch[i]);
+	l->batch_count = 0;
+}
+
+/* The end of a chunk: give what can be given. */
+static void on_flush(struct loader *l)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < l->listed_count; i++) {
+		uint32_t number = l->listed[i];
+		struct thread *t = &l->threads[number];
+
+		if (l->o->cpu)
+			settle_accounts(l, number, t);
+		else
+			batch_runs(l, number, t);
+		if (t->run_count == 0)
+			t->listed = false;
+		else
+			l->listed[kept++] = number;
+	}
+	l->listed_count = kept;
+	give_batch(l);
+	drop_blocks(l);
+}
+
+/* The end of the file: what no account follows is given as it is. */
+static void on_end(struct loader *l)
+{
+	bool known;
+
+	on_flush(l);
+	for (size_t i = 0; i < l->listed_count; i++) {
+		struct thread *t = &l->threads[l->listed[i]];
+
+		for (size_t j = 0; j < t->run_count; j++) {
+			struct load_run r = resolve(l, l->listed[i], &t->runs[j], &known);
+
+			give(l, &r);
+		}
+		t->run_count = 0;
+		t->listed = false;
+	}
+	l->listed_count = 0;
+}
+
+static void add_run(struct loader *l, const struct file_run *r)
+{
+	struct thread *t = thread_of(l, model_thread_of_file(l->m, r->thread));
+
+	t->runs = xgrow(t->runs, t->run_count, &t->run_capacity, sizeof(*t->runs));
+	t->runs[t->run_count++] = (struct pending){
+		.first = r->first,
+		.ticks = r->ticks,
+		.stack = model_stack_of_run(l->m, r->node, r->line),
+		.state = r->state,
+	};
+}
+
+static void add_account(struct loader *l, const struct file_cpu *c)
+{
+	struct thread *t = thread_of(l, model_thread_of_file(l->m, c->thread));
+
+	t->accounts = xgrow(
+		t->accounts, t->account_count, &t->account_capacity, sizeof(*t->accounts));
+	t->accounts[t->account_count++] = (struct account){ c->tick, c->cpu_ns };
+}
+
+static void on_record(struct loader *l, const struct file_record *r)
+{
+	switch (r->type) {
+	case FILE_STRING:
+		model_add_string(l->m, r->id, &r->string);
+		break;
+	case FILE_FUNCTION:
+		model_add_function(l->m, r->id, &r->function);
+		break;
+	case FILE_NODE:
+		model_add_node(l->m, r->id, &r->node);
+		break;
+	case FILE_SEGMENT:
+		model_add_segment(l->m, &r->segment);
+		break;
+	case FILE_SEGMENT_END:
+		model_end_segment(l->m, &r->segment_end);
+		break;
+	case FILE_THREAD:
+		model_add_thread(l->m, &r->thread);
+		break;
+	case FILE_TICKS:
+		add_ticks(l, &r->ticks);
+		break;
+	case FILE_RUNS:
+		add_run(l, &r->run);
+		break;
+	case FILE_CPU:
+		add_account(l, &r->cpu);
+		break;
+	case FILE_GAP:
+		model_add_gap(l->m, &r->gap);
+		break;
+	case FILE_CLOCK:
+		model_add_clock(l->m, &r->clock);
+		break;
+	case FILE_COUNTERS:
+		model_add_counters(
+			l->m, r->counters.segment, r->counters.counters, r->counters.count);
+		break;
+	default:
+		break;
+	}
+}
+
+static void free_loader(struct loader *l)
+{
+	for (size_t i = 0; i < l->thread_count; i++) {
+		free(l->threads[i].runs);
+		free(l->threads[i].accounts);
+	}
+	free(l->threads);
+	for (size_t i = 0; i < l->segment_count; i++)
+		free(l->segments[i].blocks);
+	free(l->segments);
+	free(l->listed);
+	free(l->batch);
+}
+
+int load_file(struct model *m, const char *path, const struct load_options *options,
+	struct load_result *ret_result, struct err *err)
+{
+	struct loader l = { .m = m, .o = options };
+	struct file_reader *reader;
+	struct file_record record;
+	enum file_event event;
+	int code = file_reader_open(path, &reader, err);
+
+	if (code != 0)
+		return code;
+	while ((event = file_reader_next(reader, &record)) != FILE_EVENT_END) {
+		switch (event) {
+		case FILE_EVENT_RECORD:
+			on_record(&l, &record);
+			break;
+		case FILE_EVENT_HEADER:
+			on_end(&l);
+			model_recording(m);
+			break;
+		case FILE_EVENT_EPOCH:
+			model_epoch(m);
+			break;
+		case FILE_EVENT_FLUSH:
+			on_flush(&l);
+			break;
+		case FILE_EVENT_END:
+			break;
+		}
+	}
+	on_end(&l);
+	*ret_result = (struct load_result){
+		.complete = file_reader_complete(reader),
+		.bytes = file_reader_offset(reader),
+	};
+	const char *damage = file_reader_damage(reader);
+
+	if (damage != NULL)
+		(void)snprintf(ret_result->damage, sizeof(ret_result->damage), "%s", damage);
+	file_reader_free(reader);
+	free_loader(&l);
+	return 0;
+}

@@ -1,0 +1,521 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "profile/model.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/hash.h"
+#include "base/xalloc.h"
+
+struct string {
+	char *text;
+	size_t size;
+	uint64_t hash;
+};
+
+/* A node of the file: the stack of its callers, each where it calls, and itself. */
+struct node {
+	uint32_t callers; /* stack */
+	uint32_t kind;
+	uint32_t function; /* of the model; or what the kind says */
+};
+
+/* Numbers of the file to numbers of the model; the file's count from 1. */
+struct map {
+	uint32_t *to;
+	size_t count, capacity;
+};
+
+struct model {
+	struct string *strings;
+	size_t string_count, string_capacity;
+	struct hash_index string_index;
+	struct model_function *functions;
+	size_t function_count, function_capacity;
+	struct hash_index function_index;
+	struct model_frame *frames;
+	size_t frame_count, frame_capacity;
+	struct hash_index frame_index;
+	struct model_stack *stacks;
+	size_t stack_count, stack_capacity;
+	struct hash_index stack_index;
+	struct model_segment *segments;
+	size_t segment_count, segment_capacity;
+	struct model_thread *threads;
+	size_t thread_count, thread_capacity;
+
+	/* Of the epoch and recording in hand. */
+	struct map string_map, function_map, segment_map, thread_map;
+	struct node *nodes;
+	size_t node_count, node_capacity;
+};
+
+struct model *model_new(void)
+{
+	struct model *m = xcalloc(1, sizeof(*m));
+
+	/* The empty stack. */
+	m->stacks = xgrow(m->stacks, 0, &m->stack_capacity, sizeof(*m->stacks));
+	m->stacks[m->stack_count++] = (struct model_stack){ 0, 0, 0 };
+	return m;
+}
+
+static void free_segment(struct model_segment *s)
+{
+	for (size_t i = 0; i < s->attribute_count; i++) {
+		free(s->attributes[i].name);
+		free(s->attributes[i].value);
+	}
+	free(s->attributes);
+	for (size_t i = 0; i < s->counter_count; i++)
+		free(s->counters[i].name);
+	free(s->counters);
+	free(s->comm);
+}
+
+void model_free(struct model *m)
+{
+	if (m == NULL)
+		return;
+	for (size_t i = 0; i < m->string_count; i++)
+		free(m->strings[i].text);
+	free(m->strings);
+	hash_index_done(&m->string_index);
+	free(m->functions);
+	hash_index_done(&m->function_index);
+	free(m->frames);
+	hash_index_done(&m->frame_index);
+	free(m->stacks);
+	hash_index_done(&m->stack_index);
+	for (size_t i = 0; i < m->segment_count; i++)
+		free_segment(&m->segments[i]);
+	free(m->segments);
+	for (size_t i = 0; i < m->thread_count; i++)
+		free(m->threads[i].name);
+	free(m->threads);
+	free(m->string_map.to);
+	free(m->function_map.to);
+	free(m->segment_map.to);
+	free(m->thread_map.to);
+	free(m->nodes);
+	free(m);
+}
+
+/* --- looking --- */
+
+size_t model_segment_count(const struct model *m)
+{
+	return m->segment_count;
+}
+
+const struct model_segment *model_segment(const struct model *m, uint32_t number)
+{
+	return &m->segments[number];
+}
+
+size_t model_thread_count(const struct model *m)
+{
+	return m->thread_count;
+}
+
+const struct model_thread *model_thread(const struct model *m, uint32_t number)
+{
+	return &m->threads[number];
+}
+
+const struct model_function *model_function(const struct model *m, uint32_t number)
+{
+	return &m->functions[number];
+}
+
+size_t model_function_count(const struct model *m)
+{
+	return m->function_count;
+}
+
+const struct model_frame *model_frame(const struct model *m, uint32_t number)
+{
+	return &m->frames[number];
+}
+
+const struct model_stack *model_stack(const struct model *m, uint32_t number)
+{
+	return &m->stacks[number];
+}
+
+size_t model_stack_count(const struct model *m)
+{
+	return m->stack_count;
+}
+
+const char *model_attribute(const struct model_segment *s, const char *name)
+{
+	for (size_t i = 0; i < s->attribute_count; i++)
+		if (strcmp(s->attributes[i].name, name) == 0)
+			return s->attributes[i].value;
+	return NULL;
+}
+
+uint64_t model_counter(const struct model_segment *s, const char *name)
+{
+	for (size_t i = 0; i < s->counter_count; i++)
+		if (strcmp(s->counters[i].name, name) == 0)
+			return s->counters[i].value;
+	return 0;
+}
+
+const char *model_special_name(const struct model_frame *f, char *text, size_t size)
+{
+	switch (f->kind) {
+	case MODEL_TRUNCATED:
+		(void)snprintf(text, size, "[truncated: %u or more frames left out]", f->missing);
+		return text;
+	case MODEL_UNREADABLE:
+		return "[unreadable]";
+	case MODEL_NOT_SAMPLED:
+		return "[cpu not sampled]";
+	case MODEL_PYTHON:
+		break;
+	}
+	return "[?]";
+}
+
+/* --- interning --- */
+
+static uint64_t hash_of_string(uint32_t entry, const void *context)
+{
+	return ((const struct model *)context)->strings[entry].hash;
+}
+
+static uint32_t intern_string(struct model *m, const char *text, size_t size)
+{
+	uint64_t hash = hash_bytes(text, size);
+	uint32_t at = (uint32_t)hash, entry;
+
+	while (hash_index_next(&m->string_index, &at, &entry)) {
+		const struct string *s = &m->strings[entry];
+
+		if (s->hash == hash && s->size == size && memcmp(s->text, text, size) == 0)
+			return entry;
+	}
+	m->strings = xgrow(
+		m->strings, m->string_count, &m->string_capacity, sizeof(*m->strings));
+	entry = (uint32_t)m->string_count++;
+	m->strings[entry] = (struct string){ xmemdup0(text, size), size, hash };
+	hash_index_add(&m->string_index, hash, entry, hash_of_string, m);
+	return entry;
+}
+
+static uint64_t hash_function(const struct model_function *f)
+{
+	/* Interned, so that addresses tell strings apart. */
+	uint64_t h = hash_mix((uintptr_t)f->name, (uintptr_t)f->file);
+
+	return hash_mix(hash_mix(h, (uint64_t)f->first_line), f->table_hash);
+}
+
+static uint64_t hash_of_function(uint32_t entry, const void *context)
+{
+	return hash_function(&((const struct model *)context)->functions[entry]);
+}
+
+static uint32_t intern_function(struct model *m, const struct model_function *f)
+{
+	uint64_t hash = hash_function(f);
+	uint32_t at = (uint32_t)hash, entry;
+
+	while (hash_index_next(&m->function_index, &at, &entry)) {
+		const struct model_function *k = &m->functions[entry];
+
+		if (k->name == f->name && k->file == f->file &&
+			k->first_line == f->first_line && k->table_hash == f->table_hash)
+			return entry;
+	}
+	m->functions = xgrow(m->functions, m->function_count, &m->function_capacity,
+		sizeof(*m->functions));
+	entry = (uint32_t)m->function_count++;
+	m->functions[entry] = *f;
+	hash_index_add(&m->function_index, hash, entry, hash_of_function, m);
+	return entry;
+}
+
+static uint64_t hash_frame(const struct model_frame *f)
+{
+	return hash_mix(hash_mix(f->kind, f->function),
+		(uint64_t)f->line ^ ((uint64_t)f->missing << 40));
+}
+
+static uint64_t hash_of_frame(uint32_t entry, const void *context)
+{
+	return hash_frame(&((const struct model *)context)->frames[entry]);
+}
+
+static uint32_t intern_frame(struct model *m, const struct model_frame *f)
+{
+	uint64_t hash = hash_frame(f);
+	uint32_t at = (uint32_t)hash, entry;
+
+	while (hash_index_next(&m->frame_index, &at, &entry)) {
+		const struct model_frame *k = &m->frames[entry];
+
+		if (k->kind == f->kind && k->function == f->function && k->line == f->line &&
+			k->missing == f->missing)
+			return entry;
+	}
+	m->frames = xgrow(m->frames, m->frame_count, &m->frame_capacity, sizeof(*m->frames));
+	entry = (uint32_t)m->frame_count++;
+	m->frames[entry] = *f;
+	hash_index_add(&m->frame_index, hash, entry, hash_of_frame, m);
+	return entry;
+}
+
+static uint64_t hash_stack(uint32_t parent, uint32_t frame)
+{
+	return hash_mix(parent, frame);
+}
+
+static uint64_t hash_of_stack(uint32_t entry, const void *context)
+{
+	const struct model_stack *s = &((const struct model *)context)->stacks[entry];
+
+	return hash_stack(s->parent, s->frame);
+}
+
+static uint32_t intern_stack(struct model *m, uint32_t parent, uint32_t frame)
+{
+	uint64_t hash = hash_stack(parent, frame);
+	uint32_t at = (uint32_t)hash, entry;
+
+	while (hash_index_next(&m->stack_index, &at, &entry))
+		if (m->stacks[entry].parent == parent && m->stacks[entry].frame == frame)
+			return entry;
+	m->stacks = xgrow(m->stacks, m->stack_count, &m->stack_capacity, sizeof(*m->stacks));
+	entry = (uint32_t)m->stack_count++;
+	m->stacks[entry] = (struct model_stack){
+		.parent = parent,
+		.frame = frame,
+		.depth = m->stacks[parent].depth + 1,
+	};
+	hash_index_add(&m->stack_index, hash, entry, hash_of_stack, m);
+	return entry;
+}
+
+/* --- building --- */
+
+/* Enter the model's number of the file's id; ids come without holes. */
+static void map_set(struct map *map, uint32_t id, uint32_t number)
+{
+	while (map->count < id) {
+		map->to = xgrow(map->to, map->count, &map->capacity, sizeof(*map->to));
+		map->to[map->count++] = 0;
+	}
+	map->to[id - 1] = number;
+}
+
+void model_epoch(struct model *m)
+{
+	m->string_map.count = m->function_map.count = m->node_count = 0;
+}
+
+void model_recording(struct model *m)
+{
+	model_epoch(m);
+	m->segment_map.count = m->thread_map.count = 0;
+}
+
+void model_add_string(struct model *m, uint32_t id, const struct file_text *text)
+{
+	map_set(&m->string_map, id, intern_string(m, text->bytes, text->size));
+}
+
+void model_add_function(struct model *m, uint32_t id, const struct file_function *f)
+{
+	struct model_function k = {
+		.name = m->strings[m->string_map.to[f->name - 1]].text,
+		.file = m->strings[m->string_map.to[f->file - 1]].text,
+		.first_line = f->first_line,
+		.table_hash = f->table_hash,
+	};
+
+	map_set(&m->function_map, id, intern_function(m, &k));
+}
+
+/* The frame of a node that stands at a line relative to its function's first. */
+static uint32_t frame_of(struct model *m, const struct node *n, int64_t line)
+{
+	struct model_frame f = { .kind = MODEL_PYTHON };
+
+	switch (n->kind) {
+	case REC_NODE_PYTHON:
+		f.function = n->function;
+		if (line != FILE_NO_LINE)
+			f.line = m->functions[n->function].first_line + line;
+		break;
+	case REC_NODE_TRUNCATED:
+		f.kind = MODEL_TRUNCATED;
+		f.missing = n->function;
+		break;
+	default:
+		f.kind = MODEL_UNREADABLE;
+		break;
+	}
+	return intern_frame(m, &f);
+}
+
+void model_add_node(struct model *m, uint32_t id, const struct file_node *n)
+{
+	struct node k = {
+		.kind = n->kind,
+		.function = n->kind == REC_NODE_PYTHON ? m->function_map.to[n->ref - 1] : n->ref,
+	};
+
+	if (n->caller != 0) {
+		const struct node *caller = &m->nodes[n->caller - 1];
+
+		k.callers = intern_stack(m, caller->callers, frame_of(m, caller, n->call_line));
+	}
+	while (m->node_count < id) {
+		m->nodes = xgrow(
+			m->nodes, m->node_count, &m->node_capacity, sizeof(*m->nodes));
+		m->nodes[m->node_count++] = (struct node){ 0 };
+	}
+	m->nodes[id - 1] = k;
+}
+
+static char *copy_text(const struct file_text *t)
+{
+	return xmemdup0(t->bytes, t->size);
+}
+
+void model_add_segment(struct model *m, const struct file_segment *s)
+{
+	struct model_segment k = {
+		.pid = s->pid,
+		.inner_pid = s->inner_pid,
+		.parent = s->parent != 0 && s->parent <= m->segment_map.count ?
+			m->segment_map.to[s->parent - 1] + 1 :
+			0,
+		.why = s->why,
+		.mono_ns = s->mono_ns,
+		.real_ns = s->real_ns,
+		.interval_ns = s->interval_ns,
+		.flags = s->flags,
+		.clock_offset = (int64_t)(s->mono_ns - s->real_ns),
+		.attribute_count = s->attribute_count,
+	};
+
+	k.attributes = xcalloc(s->attribute_count, sizeof(*k.attributes));
+	for (uint32_t i = 0; i < s->attribute_count; i++) {
+		k.attributes[i].name = copy_text(&s->attributes[i].name);
+		k.attributes[i].value = copy_text(&s->attributes[i].value);
+	}
+	const char *command = model_attribute(&k, "arg");
+	const char *slash = command != NULL ? strrchr(command, '/') : NULL;
+
+	k.comm = xstrdup(slash != NULL ? slash + 1 : command != NULL ? command : "?");
+	m->segments = xgrow(
+		m->segments, m->segment_count, &m->segment_capacity, sizeof(*m->segments));
+	m->segments[m->segment_count] = k;
+	map_set(&m->segment_map, s->segment, (uint32_t)m->segment_count++);
+}
+
+static void set_counter(struct model_segment *s, const struct file_counter *c)
+{
+	for (size_t i = 0; i < s->counter_count; i++)
+		if (strlen(s->counters[i].name) == c->name.size &&
+			memcmp(s->counters[i].name, c->name.bytes, c->name.size) == 0) {
+			s->counters[i].value = c->value;
+			return;
+		}
+	s->counters = xgrow(
+		s->counters, s->counter_count, &s->counter_capacity, sizeof(*s->counters));
+	s->counters[s->counter_count++] =
+		(struct model_counter){ copy_text(&c->name), c->value };
+}
+
+void model_add_counters(struct model *m, uint32_t segment, const struct file_counter *list,
+	uint32_t count)
+{
+	struct model_segment *s = &m->segments[model_segment_of_file(m, segment)];
+
+	for (uint32_t i = 0; i < count; i++)
+		set_counter(s, &list[i]);
+}
+
+void model_end_segment(struct model *m, const struct file_segment_end *e)
+{
+	struct model_segment *s = &m->segments[model_segment_of_file(m, e->segment)];
+
+	s->ended = true;
+	s->end_why = e->why;
+	s->end_status = e->status;
+	s->end_mono_ns = e->mono_ns;
+	model_add_counters(m, e->segment, e->counters, e->counter_count);
+}
+
+void model_add_thread(struct model *m, const struct file_thread *t)
+{
+	uint32_t segment = model_segment_of_file(m, t->segment);
+	const struct model_segment *s = &m->segments[segment];
+	struct model_thread k = {
+		.segment = segment,
+		.tid = t->tid,
+		.python_id = t->python_id,
+		.interpreter = t->interpreter,
+		.name = copy_text(&t->name),
+		.main = t->tid == (s->inner_pid != 0 ? s->inner_pid : s->pid),
+	};
+
+	/* Said again: a new name. */
+	if (t->thread <= m->thread_map.count && m->thread_map.to[t->thread - 1] != 0) {
+		struct model_thread *old = &m->threads[m->thread_map.to[t->thread - 1] - 1];
+
+		free(old->name);
+		*old = k;
+		return;
+	}
+	m->threads = xgrow(
+		m->threads, m->thread_count, &m->thread_capacity, sizeof(*m->threads));
+	m->threads[m->thread_count++] = k;
+	/* Plus 1: threads of a file may have holes. */
+	map_set(&m->thread_map, t->thread, (uint32_t)m->thread_count);
+}
+
+void model_add_gap(struct model *m, const struct file_gap *g)
+{
+	struct model_segment *s = &m->segments[model_segment_of_file(m, g->segment)];
+
+	if (g->reason < REC_GAP_COUNT && g->to_ns > g->from_ns)
+		s->gap_ns[g->reason] += g->to_ns - g->from_ns;
+}
+
+void model_add_clock(struct model *m, const struct file_clock *c)
+{
+	m->segments[model_segment_of_file(m, c->segment)].clock_offset =
+		(int64_t)(c->mono_ns - c->real_ns);
+}
+
+uint32_t model_segment_of_file(const struct model *m, uint32_t id)
+{
+	return m->segment_map.to[id - 1];
+}
+
+uint32_t model_thread_of_file(const struct model *m, uint32_t id)
+{
+	return m->thread_map.to[id - 1] - 1;
+}
+
+uint32_t model_stack_of_run(struct model *m, uint32_t node, int64_t line)
+{
+	const struct node *n = &m->nodes[node - 1];
+
+	return intern_stack(m, n->callers, frame_of(m, n, line));
+}
+
+uint32_t model_special_stack(struct model *m, enum model_frame_kind kind)
+{
+	struct model_frame f = { .kind = kind };
+
+	return intern_stack(m, 0, intern_frame(m, &f));
+}

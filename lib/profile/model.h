@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef PROFILE_MODEL_H
+#define PROFILE_MODEL_H
+
+/*
+ * What a sample file speaks of, in memory: processes (segments), threads, functions,
+ * and stacks as nodes of one tree.  Numbers here are the model's own and hold for its
+ * life, over epochs and over several recordings in one file; equal things have equal
+ * numbers.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "file/format.h"
+
+struct model;
+
+struct model_function {
+	const char *name; /* qualified, UTF-8 */
+	const char *file;
+	int64_t first_line;
+	uint64_t table_hash;
+};
+
+/* What stands at one level of a stack. */
+enum model_frame_kind {
+	MODEL_PYTHON = 0,
+	MODEL_TRUNCATED = 1,  /* `missing` frames or more left out on the root side */
+	MODEL_UNREADABLE = 2,
+	MODEL_NOT_SAMPLED = 3, /* CPU time of a thread that no tick saw */
+};
+
+struct model_frame {
+	enum model_frame_kind kind;
+	uint32_t function; /* MODEL_PYTHON */
+	uint32_t missing;  /* MODEL_TRUNCATED */
+	int64_t line;	   /* in the file; 0: none.  Of a caller: where it calls */
+};
+
+/* A stack: the one below it and the frame on top.  Number 0 is the empty stack. */
+struct model_stack {
+	uint32_t parent;
+	uint32_t frame;
+	uint32_t depth;
+};
+
+struct model_attribute {
+	char *name, *value;
+};
+
+struct model_counter {
+	char *name;
+	uint64_t value;
+};
+
+struct model_segment {
+	uint32_t pid, inner_pid;
+	uint32_t parent; /* number + 1 of a segment, 0: none */
+	uint32_t why;	 /* enum file_why */
+	uint64_t mono_ns, real_ns, interval_ns;
+	uint32_t flags;
+	struct model_attribute *attributes;
+	size_t attribute_count;
+	bool ended;
+	uint32_t end_why; /* enum file_end_why */
+	uint64_t end_status;
+	uint64_t end_mono_ns;
+	struct model_counter *counters;
+	size_t counter_count, counter_capacity;
+	uint64_t gap_ns[REC_GAP_COUNT];
+	int64_t clock_offset; /* monotonic less real, ns */
+	char *comm; /* base name of the first word of the command line */
+};
+
+struct model_thread {
+	uint32_t segment;
+	uint32_t tid;
+	uint64_t python_id;
+	uint64_t interpreter;
+	char *name; /* "" when Python gave none */
+	bool main;
+};
+
+struct model *model_new(void);
+void model_free(struct model *m);
+
+/* --- looking --- */
+
+size_t model_segment_count(const struct model *m);
+const struct model_segment *model_segment(const struct model *m, uint32_t number);
+size_t model_thread_count(const struct model *m);
+const struct model_thread *model_thread(const struct model *m, uint32_t number);
+const struct model_function *model_function(const struct model *m, uint32_t number);
+size_t model_function_count(const struct model *m);
+const struct model_frame *model_frame(const struct model *m, uint32_t number);
+const struct model_stack *model_stack(const struct model *m, uint32_t number);
+size_t model_stack_count(const struct model *m);
+
+/* The value of an attribute of a segment (its first), or NULL. */
+const char *model_attribute(const struct model_segment *s, const char *name);
+/* A counter of a segment, 0 when it is not there. */
+uint64_t model_counter(const struct model_segment *s, const char *name);
+
+/* What stands for a frame that is no function: "[truncated ...]"; into text. */
+const char *model_special_name(const struct model_frame *f, char *text, size_t size);
+
+/* --- building; identifiers of the file in, numbers of the model out --- */
+
+/* A recording begins: the file's identifiers are void.  model_epoch(): those of
+ * strings, functions and nodes are. */
+void model_recording(struct model *m);
+void model_epoch(struct model *m);
+
+void model_add_string(struct model *m, uint32_t id, const struct file_text *text);
+void model_add_function(struct model *m, uint32_t id, const struct file_function *f);
+void model_add_node(struct model *m, uint32_t id, const struct file_node *n);
+void model_add_segment(struct model *m, const struct file_segment *s);
+void model_end_segment(struct model *m, const struct file_segment_end *e);
+void model_add_counters(struct model *m, uint32_t segment, const struct file_counter *list,
+	uint32_t count);
+void model_add_thread(struct model *m, const struct file_thread *t);
+void model_add_gap(struct model *m, const struct file_gap *g);
+void model_add_clock(struct model *m, const struct file_clock *c);
+
+uint32_t model_segment_of_file(const struct model *m, uint32_t id);
+uint32_t model_thread_of_file(const struct model *m, uint32_t id);
+/* The stack of a run: its node, and where it stands in the leaf. */
+uint32_t model_stack_of_run(struct model *m, uint32_t node, int64_t line);
+/* A stack of one special frame. */
+uint32_t model_special_stack(struct model *m, enum model_frame_kind kind);
+
+#endif

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef WIRE_RECORD_H
+#define WIRE_RECORD_H
+
+/*
+ * The records of the ring.  One record:
+ *
+ *	length	varint, bytes that follow (type and payload)
+ *	type	one byte; bit 7 set: optional, a reader that does not know it skips
+ *		it.  Without the bit an unknown type is an error.
+ *	payload	as listed; numbers are varints (varint.h), "signed" ones folded
+ *
+ * A reader uses the members it knows and ignores what follows them in the payload.
+ * Times are ns of CLOCK_MONOTONIC as the task sees it.  Ticks count from 0 over
+ * the life of the task.  Identifiers of strings, codes and nodes count from 1
+ * and hold until the next REC_EPOCH; those of threads hold for the life of the
+ * task.
+ */
+
+#include <stdint.h>
+
+#define REC_OPTIONAL 0x80u
+
+enum record_type {
+	/* A string, or a piece of one that is longer than REC_STRING_PIECE.
+	 * id, width (bytes a character: 1, 2, 4, or 0 for plain bytes), bytes in
+	 * all, offset of this piece, then the bytes as they lie in the program. */
+	REC_STRING = 1,
+
+	/* A code object: id, string of the file name, string of the (qualified)
+	 * name, string of the line table, first line (signed), co_flags. */
+	REC_CODE = 2,
+
+	/* A place in the call tree: id, node of the caller (0: none), position
+	 * in the caller at which it calls, plus 1 (0: not begun or no caller),
+	 * kind (enum record_node_kind), ref (a code, or what the kind says). */
+	REC_NODE = 3,
+
+	/* A thread: id, kernel thread id, pthread_t, interpreter id. */
+	REC_THREAD = 4,
+
+	/* A thread has ended: id, first tick at which it was not there. */
+	REC_THREAD_END = 5,
+
+	/* Strata, one tick each, one after the other without a gap: first tick,
+	 * count, start of the first stratum, length of each, flags
+	 * (REC_TICKS_SPIN), number of late ticks among them, then for each late
+	 * tick its distance from the one before (from the first tick). */
+	REC_TICKS = 6,
+
+	/* What a thread was seen at: thread, node, position in the leaf plus 1
+	 * (0: not begun), state (enum record_state), first tick less the base of
+	 * the last REC_CUT, count of ticks. */
+	REC_RUN = 7,
+
+	/* CPU time of a thread so far: thread, tick less the base of the last
+	 * cut, CPU ns, times it was put on a CPU.  Holds at the start of the tick. */
+	REC_CPU = 8,
+
+	/* Time without ticks: from, to, reason (enum record_gap). */
+	REC_GAP = 9,
+
+	/* Every run is closed here: base (the next tick), now. */
+	REC_CUT = 10,
+
+	/* Strings, codes and nodes start over: number of the epoch. */
+	REC_EPOCH = 11,
+
+	/* The two clocks at one instant: monotonic, real time since 1970. */
+	REC_CLOCK = 12,
+
+	/* The last record: enum ring_leave, detail (signed), now. */
+	REC_END = 13,
+};
+
+#define REC_STRING_PIECE 8192u
+/* The longest string, in bytes; a longer one is cut there. */
+#define REC_STRING_MAX (256u << 10)
+
+#define REC_TICKS_SPIN 1u
+
+enum record_node_kind {
+	REC_NODE_PYTHON = 0,	/* ref: code */
+	REC_NODE_TRUNCATED = 1, /* ref: frames missing on the root side, at least */
+	REC_NODE_UNREADABLE = 2, /* no frame could be trusted; ref 0 */
+};
+
+enum record_state {
+	REC_RUNNING = 1u << 0,	   /* on a CPU, or ready and holding the GIL */
+	REC_GIL = 1u << 1,	   /* holds the GIL */
+	REC_GC = 1u << 2,	   /* in the cyclic garbage collector */
+	REC_APPROXIMATE = 1u << 3, /* root side trusted, leaf side cut or unproved */
+	REC_STATE_MAX = 0xf,
+};
+
+enum record_gap {
+	REC_GAP_MISSED = 0, /* the task did not get the CPU in time */
+	REC_GAP_PARKED,	    /* by order, or the recorder was silent */
+	REC_GAP_STOPPED,    /* the program was stopped by a signal */
+	REC_GAP_COUNT,
+};
+
+#endif

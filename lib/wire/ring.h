@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef WIRE_RING_H
+#define WIRE_RING_H
+
+/*
+ * The ring between the sampler task and the recorder: one shared memfd a
+ * process, a header of two pages and then a run of bytes, written by the task
+ * alone and read by the recorder alone.  Freestanding; both sides compile it.
+ *
+ * The task makes the memfd; the recorder maps it through a descriptor it was
+ * handed or through /proc/TASK/fd.  Both sides take the other's words for hostile
+ * and check each against its limits: the memory lies in the program as well.
+ *
+ * Invariants of the bytes:
+ *  1. head and tail only grow; both count bytes since the start.
+ *  2. tail <= head <= tail + data_bytes.  A reader who finds otherwise stops.
+ *  3. Bytes [tail, head) are whole records (record.h); head is stored with
+ *     release order after the bytes, and only at the end of a record.
+ *  4. The task never waits: a record that does not fit is counted and left out.
+ *  5. The last RING_RESERVE bytes take control records only (ticks, cuts, ends,
+ *     epochs), so that a full ring still says what was lost and when.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define RING_MAGIC	  0x676e69726b737970ull /* "pyskring" */
+#define RING_VERSION	  1u
+#define RING_HEADER_BYTES 8192u
+#define RING_DATA_BYTES	  (1u << 20)
+#define RING_RESERVE	  4096u
+
+/* The longest record that may be put, prefix included. */
+#define RING_RECORD_MAX 8448u
+
+/* What the task is doing; written by the task. */
+enum ring_state {
+	RING_STARTING = 0,
+	RING_OFFERED, /* the offer is there; waits for orders */
+	RING_WAITING, /* under orders; the interpreter is not up yet */
+	RING_RUNNING,
+	RING_PARKED, /* by order or because the recorder fell silent */
+	RING_LEFT,   /* gone, or about to: nothing more is written */
+};
+
+/* Why the task left. */
+enum ring_leave {
+	RING_LEAVE_NONE = 0,
+	RING_LEAVE_ORDERED,	  /* the recorder asked */
+	RING_LEAVE_EXITED,	  /* the program ended */
+	RING_LEAVE_EXECED,	  /* the program became another one */
+	RING_LEAVE_RECORDER_GONE, /* nobody reads any more */
+	RING_LEAVE_NO_ORDERS,	  /* none came in time after the offer */
+	RING_LEAVE_BAD_LAYOUT,	  /* memory is not as the layout says */
+	RING_LEAVE_SIGNAL,	  /* detail: a fault of the task's own */
+	RING_LEAVE_SYSCALL,	  /* detail: errno of a call it cannot do without */
+	RING_LEAVE_COUNT,
+};
+
+/* What the recorder wants; written by the recorder. */
+enum ring_order {
+	RING_ORDER_NONE = 0,
+	RING_ORDER_RUN,
+	RING_ORDER_PARK,
+	RING_ORDER_LEAVE,
+};
+
+enum ring_option_flags {
+	RING_OPT_SPIN = 1u << 0,     /* no sleeping; ticks weigh the time since the last */
+	RING_OPT_ADAPTIVE = 1u << 1, /* stay under the overhead limit */
+};
+
+/* Set by the recorder before the order to run. */
+struct ring_options {
+	uint64_t interval_ns; /* wanted length of a stratum */
+	uint32_t flags;	      /* enum ring_option_flags */
+	uint32_t max_stack;   /* frames stored, leaf side */
+	uint32_t overhead_ppm; /* share of the program's CPU time, adaptive only */
+	uint32_t pad;
+	uint64_t runtime;    /* address of _PyRuntime */
+	uint64_t code_type;  /* address of PyCode_Type */
+	uint8_t layout[512]; /* struct py_layout (python/layout.h) */
+};
+
+/* What a spawned program's task tells of itself; zero when attached. */
+struct ring_offer {
+	int32_t pid;  /* of the program, in its own pid namespace */
+	int32_t tid;  /* of the task, likewise */
+	uint64_t image, image_bytes;
+	uint64_t arena, arena_bytes;
+	uint64_t runtime;	 /* address of _PyRuntime, 0 when not known */
+	uint64_t code_type;	 /* address of PyCode_Type, 0 when not known */
+	uint32_t python_hex;	 /* Py_Version (3.11 and later), else 0 */
+	uint32_t recorder_seen;	 /* 1: the recorder's death can be seen */
+	char python_version[64]; /* of Py_GetVersion(), when python_hex is 0 */
+	uint8_t runtime_bytes[1024]; /* the first of _PyRuntime */
+};
+
+/* Counters of the task, each written whole; they only grow. */
+enum ring_counter {
+	RING_TICKS = 0,	  /* taken */
+	RING_LATE,	  /* of these, more than half a stratum after their instant */
+	RING_MISSED,	  /* strata that passed without a tick */
+	RING_SAMPLES,	  /* (thread, tick) pairs with a stack */
+	RING_APPROXIMATE, /* of these, marked so */
+	RING_UNREADABLE,  /* of these, without any frame that could be trusted */
+	RING_LOST_FULL,	  /* samples left out because the ring was full */
+	RING_LOST_THREADS, /* thread states beyond the table, summed over listings */
+	RING_NO_FRAMES,	  /* (thread, tick) pairs of threads without Python frames */
+	RING_WALKS,	  /* chains read, repeated readings included */
+	RING_EPOCHS,	  /* tables started over */
+	RING_CPU_NS,	  /* CPU time of the task */
+	RING_PARKED_NS,	  /* time parked or with the program stopped */
+	RING_NO_SCHEDSTAT, /* threads whose CPU time could not be read */
+	RING_GIL_SWITCHES, /* seen in the ledger */
+	RING_STRATUM_NS,  /* not a sum: the stratum in force */
+	RING_COUNTERS,
+};
+
+/* The first two pages.  Members of one writer share cache lines with no other. */
+struct ring_header {
+	/* Constant once the task has made the ring. */
+	uint64_t magic;
+	uint32_t version;
+	uint32_t header_bytes;
+	uint64_t data_bytes;
+	struct ring_offer offer;
+
+	/* Written by the task. */
+	__attribute__((aligned(64))) uint64_t head;
+	uint32_t state; /* enum ring_state */
+	uint32_t leave; /* enum ring_leave */
+	int32_t leave_detail;
+	uint32_t task_beat; /* moves while the task lives */
+	uint64_t counters[RING_COUNTERS];
+
+	/* Written by the recorder. */
+	__attribute__((aligned(64))) uint64_t tail;
+	uint32_t order;		/* enum ring_order */
+	uint32_t recorder_beat; /* moves once a second while the recorder lives */
+	struct ring_options options;
+};
+
+_Static_assert(sizeof(struct ring_header) <= RING_HEADER_BYTES, "header too large");
+
+/* The task's side: where it writes, and what of it is published. */
+struct ring_writer {
+	struct ring_header *header;
+	uint8_t *data;
+	uint64_t data_bytes;
+	uint64_t head;	 /* written, not yet published beyond header->head */
+	uint64_t tail;	 /* as last seen */
+};
+
+/* header is mapped, zero and header_bytes + data_bytes long. */
+void ring_writer_init(struct ring_writer *w, struct ring_header *header,
+	uint64_t data_bytes);
+
+/*
+ * Put one whole record of size bytes (prefix included, at most RING_RECORD_MAX).
+ * Control records may use the reserve.  Returns false when it does not fit; the
+ * record is then left out.  Nothing is visible before ring_publish().
+ */
+bool ring_put(struct ring_writer *w, const uint8_t *record, size_t size, bool control);
+
+/* Free bytes for ordinary records, at least. */
+uint64_t ring_room(struct ring_writer *w);
+
+/* Let the reader see what was put. */
+void ring_publish(struct ring_writer *w);
+
+/* The recorder's side. */
+struct ring_reader {
+	struct ring_header *header;
+	const uint8_t *data;
+	uint64_t data_bytes;
+	uint64_t tail;
+};
+
+/*
+ * mapped: the whole memfd, mapped_bytes long.  Checks magic, version and sizes.
+ * Returns 0 or a negative number that says which check failed.
+ */
+int ring_reader_init(struct ring_reader *r, void *mapped, uint64_t mapped_bytes);
+
+/*
+ * Copy up to max bytes of what is there into bytes.  Returns the count, or -1
+ * when head is impossible (invariant 2).  Nothing is freed yet.
+ */
+int64_t ring_peek(const struct ring_reader *r, uint8_t *bytes, size_t max);
+
+/* Give the first size bytes back to the writer. */
+void ring_consume(struct ring_reader *r, uint64_t size);
+
+/* One counter, read whole. */
+uint64_t ring_counter_get(const struct ring_header *h, enum ring_counter which);
+
+#endif

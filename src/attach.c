@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "attach.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "base/clock.h"
+#include "base/fd.h"
+#include "msg.h"
+#include "proc/process.h"
+
+enum {
+	STARTING_MS = 1000,
+	DEPTH = 8,
+};
+
+/* Words on how to be allowed, for a refusal of the kernel. */
+static void permission_hint(pid_t pid, const char *what, char *text, size_t size)
+{
+	struct buf scope = BUF_INIT(64);
+	struct proc_status status = { 0 };
+
+	if (geteuid() != 0)
+		(void)snprintf(text, size, "; try: sudo pystack %s -p %d", what, (int)pid);
+	else
+		(void)snprintf(text, size,
+			"; this needs CAP_SYS_PTRACE (in a container: --cap-add SYS_PTRACE)");
+	if (proc_status_read(pid, &status) == 0 && status.uid == geteuid() && geteuid() != 0 &&
+		fd_read_file(AT_FDCWD, "/proc/sys/kernel/yama/ptrace_scope", &scope) == 0 &&
+		buf_text(&scope)[0] != '0')
+		(void)snprintf(text, size,
+			" (kernel.yama.ptrace_scope is %c); try: sudo pystack %s -p %d",
+			buf_text(&scope)[0], what, (int)pid);
+	buf_done(&scope);
+}
+
+int attach_refused(pid_t pid, const char *what, int code, const char *why)
+{
+	char hint[160] = "";
+
+	if (code == -EPERM || code == -EACCES) {
+		permission_hint(pid, what, hint, sizeof(hint));
+		why = "not permitted";
+	} else if (code == -ESRCH || code == -ENOENT) {
+		why = "there is no such process";
+	}
+	msg_error("cannot %s process %d: %s%s", what, (int)pid, why, hint);
+	return STATUS_CANNOT;
+}
+
+/* A Python below pid, 0 when there is none. */
+static pid_t python_below(pid_t pid, int depth, struct python_found *found)
+{
+	struct proc_ids children;
+	pid_t result = 0;
+	struct err ignored;
+
+	if (depth == 0 || proc_children(pid, &children) != 0)
+		return 0;
+	for (size_t i = 0; i < children.count && result == 0; i++) {
+		if (python_find(children.id[i], found, &ignored) == 0 &&
+			found->kind != PYTHON_NONE)
+			result = children.id[i];
+		else
+			result = python_below(children.id[i], depth - 1, found);
+	}
+	proc_ids_done(&children);
+	return result;
+}
+
+/* Say why this process is not the one; its child may be. */
+static int refuse(pid_t pid, const struct python_found *found)
+{
+	char text[160], what[64];
+	struct python_found below;
+	pid_t child = found->kind == PYTHON_NONE ? python_below(pid, DEPTH, &below) : 0;
+
+	proc_describe(pid, what, sizeof(what));
+	if (child != 0)
+		msg_error("process %d (%s) is not a Python process; below it, process %d runs "
+			  "CPython %s: try -p %d",
+			(int)pid, what, (int)child, below.version, (int)child);
+	else
+		msg_error("process %d (%s) %s", (int)pid, what,
+			python_refusal(found, text, sizeof(text)));
+	return STATUS_CANNOT;
+}
+
+int attach_find(pid_t pid, const char *what, struct python_found *ret)
+{
+	int64_t end = clock_monotonic_ns() + STARTING_MS * 1000000ll;
+	struct err err = { "" };
+	int code;
+
+	if (kill(pid, 0) != 0 && errno == ESRCH)
+		return attach_refused(pid, what, -ESRCH, "");
+	/* One that has just started gets a moment. */
+	for (;;) {
+		code = python_find(pid, ret, &err);
+		if (code != 0 || ret->kind != PYTHON_STARTING || clock_monotonic_ns() > end)
+			break;
+		clock_sleep_ns(10000000);
+	}
+	if (code != 0)
+		return attach_refused(pid, what, code, err.text);
+	return ret->kind == PYTHON_CPYTHON ? STATUS_OK : refuse(pid, ret);
+}

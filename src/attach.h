@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef SRC_ATTACH_H
+#define SRC_ATTACH_H
+
+/* What every command that works on a running process does first. */
+
+#include <sys/types.h>
+
+#include "proc/python.h"
+
+/*
+ * Find the Python of a process that may be sampled, or say in one line why not and
+ * what would help.  what: "record", "dump".  Returns STATUS_OK or STATUS_CANNOT.
+ */
+int attach_find(pid_t pid, const char *what, struct python_found *ret);
+
+/* Say that the kernel or inject refused; code as from lib/. */
+int attach_refused(pid_t pid, const char *what, int code, const char *why);
+
+#endif

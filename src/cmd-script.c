@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/str.h"
+#include "base/xalloc.h"
+#include "cmd.h"
+#include "frame-text.h"
+#include "input.h"
+#include "msg.h"
+#include "profile/load.h"
+#include "profile/profile.h"
+#include "term.h"
+
+static const char *input = "pystack.data";
+static const char *output;
+static bool collapsed, per_thread, force;
+static int event = -1;
+
+static int set_format(const char *value, struct err *err)
+{
+	collapsed = strcmp(value, "collapsed") == 0;
+	if (!collapsed && strcmp(value, "text") != 0)
+		return err_set(err, -EINVAL, "'%s' is not a format (text, collapsed)", value);
+	return 0;
+}
+
+static int set_event(const char *value, struct err *err)
+{
+	event = profile_event_parse(value);
+	if (event < 0)
+		return err_set(err, -EINVAL, "'%s' is not an event (cpu, wall, gil)", value);
+	return 0;
+}
+
+static const struct opt script_options[] = {
+	{ 'i', "input", "FILE", "file to read (pystack.data), - for standard input",
+		.text = &input },
+	{ 0, "format", "FORMAT",
+		"text: one sample after another (default); collapsed:\none line a stack, root "
+		"first, for flame graphs",
+		.set = set_format },
+	{ 'e', "event", "EVENT",
+		"weigh collapsed stacks by cpu, wall or gil time, in\nmicroseconds, instead of "
+		"counting samples",
+		.set = set_event },
+	{ 0, "per-thread", NULL, "put process and thread in front of each collapsed stack",
+		.flag = &per_thread },
+	{ 'o', "output", "FILE", "file to write instead of standard output", .text = &output },
+	{ 'f', "force", NULL, "read files of other users, and end with status 0 when a file "
+			      "is\nread only in part",
+		.flag = &force },
+	{ 0 },
+};
+
+/* --- text --- */
+
+static void print_states(uint32_t state)
+{
+	printf("%s", (state & REC_RUNNING) != 0 ? "running" : "waiting");
+	if ((state & REC_GIL) != 0)
+		printf(" gil");
+	if ((state & REC_GC) != 0)
+		printf(" gc");
+	if ((state & REC_APPROXIMATE) != 0)
+		printf(" approximate");
+}
+
+static void print_run(struct model *m, const struct load_run *r, void *context)
+{
+	const struct model_thread *t = model_thread(m, r->thread);
+	const struct model_segment *s = model_segment(m, r->segment);
+	int64_t since = r->start_ns - (int64_t)s->mono_ns;
+	struct buf line = BUF_INIT(FILE_TEXT_MAX * 4);
+
+	(void)context;
+	frame_text_clean(&line, s->comm);
+	buf_printf(&line, " %u/%u ", s->pid, t->tid);
+	frame_text_thread(&line, m, r->thread);
+	printf("%s  %" PRId64 ".%06" PRId64 ":  %" PRIu64 " tick%s  %.3f ms  ", buf_text(&line),
+		since / 1000000000, since > 0 ? since % 1000000000 / 1000 : 0, r->ticks,
+		r->ticks == 1 ? "" : "s", (double)r->wall_ns / 1e6);
+	print_states(r->state);
+	printf("\n");
+	for (uint32_t at = r->stack; at != 0; at = model_stack(m, at)->parent) {
+		buf_clear(&line);
+		frame_text_full(&line, m, model_stack(m, at)->frame);
+		printf("\t%s\n", buf_text(&line));
+	}
+	printf("\n");
+	buf_done(&line);
+}
+
+static int script_text(void)
+{
+	struct model *m = model_new();
+	struct load_options o = { .run = print_run };
+	struct load_result result;
+	struct err err;
+	int code = load_file(m, input, &o, &result, &err);
+
+	if (code != 0) {
+		msg_error("%s", err.text);
+		model_free(m);
+		return STATUS_FAILED;
+	}
+	int status = input_account(input, &result, force);
+
+	model_free(m);
+	return status;
+}
+
+/* --- collapsed --- */
+
+/* One line: the stack's text, and what it weighs. */
+struct line {
+	char *text;
+	int64_t weight;
+};
+
+static int compare_lines(const void *a, const void *b)
+{
+	return strcmp(((const struct line *)a)->text, ((const struct line *)b)->text);
+}
+
+/* Frames of a stack, root first, joined by semicolons. */
+static void add_stack(struct buf *b, const struct model *m, uint32_t stack)
+{
+	uint32_t depth = model_stack(m, stack)->depth;
+	_cleanup_free_ uint32_t *frames = xmalloc(depth * sizeof(*frames));
+	uint32_t n = depth;
+
+	for (uint32_t at = stack; at != 0; at = model_stack(m, at)->parent)
+		frames[--n] = model_stack(m, at)->frame;
+	for (uint32_t i = 0; i < depth; i++) {
+		if (i != 0)
+			buf_add_byte(b, ';');
+		frame_text_collapsed(b, m, frames[i]);
+	}
+}
+
+static char *line_of(const struct profile *p, const struct profile_sample *s)
+{
+	struct buf b = BUF_INIT(64u << 20);
+
+	if (per_thread) {
+		const struct model_thread *t = model_thread(p->model, s->thread);
+		const struct model_segment *seg = model_segment(p->model, t->segment);
+		struct buf name = BUF_INIT(FILE_TEXT_MAX * 2);
+
+		frame_text_clean(&name, seg->comm);
+		buf_printf(&name, " %u;", seg->pid);
+		frame_text_thread(&name, p->model, s->thread);
+		buf_printf(&name, " %u;", t->tid);
+		buf_add(&b, name.data, name.size);
+		buf_done(&name);
+	}
+	add_stack(&b, p->model, s->stack);
+	char *text = xmemdup0(buf_text(&b), b.size);
+
+	buf_done(&b);
+	return text;
+}
+
+/* Print a weight: samples as they are; time in microseconds, where what rounding
+ * leaves is carried on, so that the lines add up to the whole. */
+static void print_line(const char *text, int64_t weight, int64_t *carried)
+{
+	int64_t n = weight;
+
+	if (event >= 0) {
+		n = (weight + *carried) / 1000;
+		*carried += weight - n * 1000;
+	}
+	if (n > 0)
+		printf("%s %" PRId64 "\n", text, n);
+}
+
+static int script_collapsed(void)
+{
+	struct profile *p;
+	struct err err;
+	enum profile_event what = event >= 0 ? (enum profile_event)event : PROFILE_SAMPLES;
+
+	if (profile_load(input, &p, &err) != 0) {
+		msg_error("%s", err.text);
+		return STATUS_FAILED;
+	}
+	struct line *lines = xcalloc(p->count, sizeof(*lines));
+	size_t count = 0;
+	int64_t carried = 0;
+
+	for (size_t i = 0; i < p->count; i++) {
+		int64_t weight = profile_weight(&p->samples[i], what);
+
+		if (weight > 0)
+			lines[count++] = (struct line){ line_of(p, &p->samples[i]), weight };
+	}
+	if (count != 0)
+		qsort(lines, count, sizeof(*lines), compare_lines);
+	for (size_t i = 0; i < count;) {
+		int64_t weight = 0;
+		size_t first = i;
+
+		for (; i < count && strcmp(lines[i].text, lines[first].text) == 0; i++)
+			weight += lines[i].weight;
+		print_line(lines[first].text, weight, &carried);
+	}
+	for (size_t i = 0; i < count; i++)
+		free(lines[i].text);
+	free(lines);
+	int status = input_account(input, &p->result, force);
+
+	profile_free(p);
+	return status;
+}
+
+static int run(int argc, char **argv)
+{
+	(void)argv;
+	if (argc != 0)
+		return opt_usage_error("unexpected argument '%s'", argv[0]);
+	if (event >= 0 && !collapsed)
+		return opt_usage_error("--event goes with --format collapsed");
+	if (per_thread && !collapsed)
+		return opt_usage_error("--per-thread goes with --format collapsed");
+	if (!input_allowed(input, force))
+		return STATUS_FAILED;
+	if (output != NULL && freopen(output, "we", stdout) == NULL) {
+		msg_error("%s: %s", output, strerror(errno));
+		return STATUS_FAILED;
+	}
+	return collapsed ? script_collapsed() : script_text();
+}
+
+const struct cmd cmd_script = {
+	.name = "script",
+	.summary = "print a recording's samples one by one, or convert them",
+	.usage = "[OPTIONS]",
+	.options = script_options,
+	.run = run,
+};

@@ -1,0 +1,701 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "decoder.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/hash.h"
+#include "base/xalloc.h"
+#include "python/linetable.h"
+#include "python/unicode.h"
+#include "wire/record.h"
+#include "wire/varint.h"
+
+/* Limits of what a task may number, well above what it does. */
+enum {
+	MAX_STRINGS = 1 << 17,
+	MAX_CODES = 1 << 17,
+	MAX_NODES = 1 << 18,
+	MAX_THREADS = 1 << 20,
+	MAX_POSITION = 1 << 28,
+	MAX_EPOCH_BYTES = 64 << 20,
+};
+
+struct string {
+	uint32_t width;
+	uint32_t size;	   /* bytes, as they lie in the program */
+	uint32_t received; /* of these */
+	uint8_t *bytes;
+	uint32_t file_string; /* in file epoch `epoch` */
+	uint32_t epoch;
+};
+
+struct line_start {
+	uint32_t position;
+	int32_t line; /* 0: none */
+};
+
+struct code {
+	uint32_t file, name, table; /* strings */
+	int32_t first_line;
+	uint32_t flags;
+	bool defined;
+	uint32_t file_function;
+	uint32_t epoch;
+	struct line_start *lines; /* decoded when first asked for */
+	uint32_t line_count;
+};
+
+struct node {
+	uint32_t parent;
+	uint32_t call; /* position plus 1 */
+	uint32_t kind;
+	uint32_t ref;
+	uint32_t file_node;
+	uint32_t epoch;
+};
+
+/* A thread, and a run of it that may still grow. */
+struct thread {
+	struct decoder_thread t;
+	struct file_run run;
+	bool open;
+};
+
+struct decoder {
+	struct file_writer *writer;
+	uint32_t segment;
+	uint32_t *next_thread;
+	enum py_linetable_kind lines;
+	struct decoder_stats stats;
+
+	struct string *strings;
+	size_t string_count, string_capacity;
+	struct code *codes;
+	size_t code_count, code_capacity;
+	struct node *nodes;
+	size_t node_count, node_capacity;
+	uint64_t epoch_bytes;
+	struct thread *threads; /* by the task's number, from 1 */
+	size_t thread_count, thread_capacity;
+	uint32_t *path; /* nodes still to be written, leaf first */
+	size_t path_capacity;
+	uint64_t *late;
+	size_t late_capacity;
+
+	uint64_t base; /* tick of the last cut */
+	bool base_set;
+	int64_t clock_offset;
+};
+
+struct decoder *decoder_new(struct file_writer *writer, uint32_t segment,
+	uint32_t *next_thread, enum py_linetable_kind lines)
+{
+	struct decoder *d = xcalloc(1, sizeof(*d));
+
+	d->writer = writer;
+	d->segment = segment;
+	d->next_thread = next_thread;
+	d->lines = lines;
+	return d;
+}
+
+static void forget_epoch(struct decoder *d)
+{
+	for (size_t i = 0; i < d->string_count; i++)
+		free(d->strings[i].bytes);
+	for (size_t i = 0; i < d->code_count; i++)
+		free(d->codes[i].lines);
+	d->string_count = d->code_count = d->node_count = 0;
+	d->epoch_bytes = 0;
+}
+
+void decoder_free(struct decoder *d)
+{
+	if (d == NULL)
+		return;
+	forget_epoch(d);
+	free(d->strings);
+	free(d->codes);
+	free(d->nodes);
+	free(d->threads);
+	free(d->path);
+	free(d->late);
+	free(d);
+}
+
+/* The element of that number (from 1) in an array that grows to hold it, new ones
+ * zero. */
+static void *element(void *array, size_t *count, size_t *capacity, size_t size, uint32_t number)
+{
+	char **p = array;
+
+	while (*count < number) {
+		*p = xgrow(*p, *count, capacity, size);
+		memset(*p + *count * size, 0, size);
+		(*count)++;
+	}
+	return *p + (number - 1) * size;
+}
+
+static struct string *string_at(struct decoder *d, uint32_t number)
+{
+	struct string *s = number != 0 && number <= d->string_count ? &d->strings[number - 1] :
+								      NULL;
+
+	return s != NULL && s->received == s->size && s->bytes != NULL ? s : NULL;
+}
+
+static struct code *code_at(struct decoder *d, uint32_t number)
+{
+	struct code *k = number != 0 && number <= d->code_count ? &d->codes[number - 1] : NULL;
+
+	return k != NULL && k->defined ? k : NULL;
+}
+
+/* --- lines --- */
+
+static void decode_lines(struct decoder *d, struct code *k)
+{
+	struct string *table = string_at(d, k->table);
+	struct py_lines it;
+	struct py_line_range range;
+	size_t count = 0, capacity = 0;
+	struct line_start *lines = NULL;
+
+	if (table != NULL)
+		py_lines_init(&it, d->lines, table->bytes, table->size, k->first_line);
+	while (table != NULL && py_lines_next(&it, &range)) {
+		if (count != 0 && lines[count - 1].line == range.line)
+			continue;
+		lines = xgrow(lines, count, &capacity, sizeof(*lines));
+		lines[count++] = (struct line_start){ range.start, range.line };
+	}
+	/* An empty table still is a decoded one. */
+	k->lines = lines != NULL ? lines : xcalloc(1, sizeof(*lines));
+	k->line_count = (uint32_t)count;
+}
+
+/* The line of a position, relative to the first line; FILE_NO_LINE when none.
+ * position1: the position plus 1, 0 when not begun, which stands at the first. */
+static int64_t line_of(struct decoder *d, struct code *k, uint32_t position1)
+{
+	uint32_t low = 0, high;
+
+	if (position1 == 0)
+		return 0;
+	if (k->lines == NULL)
+		decode_lines(d, k);
+	high = k->line_count;
+	while (low < high) {
+		uint32_t middle = low + (high - low) / 2;
+
+		if (k->lines[middle].position <= position1 - 1)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	if (low == 0 || k->lines[low - 1].line == 0)
+		return FILE_NO_LINE;
+	return (int64_t)k->lines[low - 1].line - k->first_line;
+}
+
+/* --- into the file --- */
+
+static uint32_t file_string(struct decoder *d, uint32_t number)
+{
+	struct string *s = string_at(d, number);
+	uint32_t epoch = file_writer_epoch(d->writer);
+
+	if (s == NULL)
+		return 0;
+	if (s->file_string == 0 || s->epoch != epoch) {
+		_cleanup_free_ char *text = xmalloc(py_utf8_bound(s->width, s->size) + 1);
+		size_t size = py_utf8_from(s->width, s->bytes, s->size, text);
+
+		s->file_string = file_writer_string(d->writer, text, size);
+		s->epoch = epoch;
+	}
+	return s->file_string;
+}
+
+static uint32_t file_function(struct decoder *d, uint32_t number)
+{
+	struct code *k = code_at(d, number);
+	uint32_t epoch = file_writer_epoch(d->writer);
+
+	if (k == NULL)
+		return 0;
+	if (k->file_function == 0 || k->epoch != epoch) {
+		struct string *table = string_at(d, k->table);
+
+		if (table == NULL)
+			return 0;
+		struct file_function f = {
+			.file = file_string(d, k->file),
+			.name = file_string(d, k->name),
+			.first_line = k->first_line,
+			.table_hash = hash_bytes(table->bytes, table->size),
+			.flags = k->flags,
+		};
+
+		if (f.file == 0 || f.name == 0)
+			return 0;
+		k->file_function = file_writer_function(d->writer, &f);
+		k->epoch = epoch;
+	}
+	return k->file_function;
+}
+
+/* Write one node whose caller is written. */
+static uint32_t write_node(struct decoder *d, struct node *n, uint32_t caller)
+{
+	struct file_node f = { .caller = caller, .kind = n->kind, .ref = n->ref };
+
+	if (n->kind == REC_NODE_PYTHON) {
+		f.ref = file_function(d, n->ref);
+		if (f.ref == 0)
+			return 0;
+	}
+	if (n->parent != 0 && d->nodes[n->parent - 1].kind == REC_NODE_PYTHON) {
+		struct code *k = code_at(d, d->nodes[n->parent - 1].ref);
+		int64_t line = k != NULL ? line_of(d, k, n->call) : FILE_NO_LINE;
+
+		/* A call from an instruction without a line: shown at the first. */
+		f.call_line = line != FILE_NO_LINE ? line : 0;
+	}
+	return file_writer_node(d->writer, &f);
+}
+
+/* The file's number of a node; its callers are written first, without recursion. */
+static uint32_t file_node(struct decoder *d, uint32_t number)
+{
+	uint32_t epoch = file_writer_epoch(d->writer);
+	size_t depth = 0;
+	uint32_t caller = 0;
+
+	for (uint32_t at = number; at != 0; at = d->nodes[at - 1].parent) {
+		struct node *n = &d->nodes[at - 1];
+
+		if (n->file_node != 0 && n->epoch == epoch) {
+			caller = n->file_node;
+			break;
+		}
+		d->path = xgrow(d->path, depth, &d->path_capacity, sizeof(*d->path));
+		d->path[depth++] = at;
+	}
+	while (depth != 0) {
+		struct node *n = &d->nodes[d->path[--depth] - 1];
+
+		caller = write_node(d, n, caller);
+		if (caller == 0)
+			return 0;
+		n->file_node = caller;
+		n->epoch = epoch;
+	}
+	return caller;
+}
+
+static void close_run(struct decoder *d, struct thread *t)
+{
+	if (t->open)
+		file_writer_run(d->writer, d->segment, &t->run);
+	t->open = false;
+}
+
+static void close_all_runs(struct decoder *d)
+{
+	for (size_t i = 0; i < d->thread_count; i++)
+		close_run(d, &d->threads[i]);
+}
+
+/* --- records --- */
+
+static void get_string(struct decoder *d, struct varint_reader *v)
+{
+	uint32_t number = varint_get_max(v, MAX_STRINGS);
+	uint32_t width = varint_get_max(v, 4);
+	uint32_t size = varint_get_max(v, REC_STRING_MAX);
+	uint32_t offset = varint_get_max(v, REC_STRING_MAX);
+	size_t piece = (size_t)(v->end - v->at);
+
+	if (v->bad || number == 0 || width == 3) {
+		v->bad = true;
+		return;
+	}
+	struct string *s = element(
+		&d->strings, &d->string_count, &d->string_capacity, sizeof(*s), number);
+
+	if (offset == 0 && s->bytes == NULL) {
+		d->epoch_bytes += size;
+		if (d->epoch_bytes > MAX_EPOCH_BYTES) {
+			v->bad = true;
+			return;
+		}
+		*s = (struct string){ .width = width, .size = size };
+		s->bytes = xmalloc(size + 1);
+	}
+	/* Pieces come in order. */
+	if (s->bytes == NULL || s->width != width || s->size != size ||
+		s->received != offset || piece > size - offset) {
+		v->bad = true;
+		return;
+	}
+	memcpy(s->bytes + offset, v->at, piece);
+	s->received += (uint32_t)piece;
+}
+
+static void get_code(struct decoder *d, struct varint_reader *v)
+{
+	uint32_t number = varint_get_max(v, MAX_CODES);
+	struct code k = { 0 };
+
+	k.file = varint_get_max(v, MAX_STRINGS);
+	k.name = varint_get_max(v, MAX_STRINGS);
+	k.table = varint_get_max(v, MAX_STRINGS);
+	int64_t first = varint_get_signed(v);
+
+	k.flags = varint_get_max(v, UINT32_MAX);
+	k.first_line = (int32_t)first;
+	if (v->bad || number == 0 || first != k.first_line ||
+		string_at(d, k.file) == NULL || string_at(d, k.name) == NULL ||
+		string_at(d, k.table) == NULL || string_at(d, k.file)->width == 0 ||
+		string_at(d, k.name)->width == 0 || code_at(d, number) != NULL) {
+		v->bad = true;
+		return;
+	}
+	k.defined = true;
+	struct code *at =
+		element(&d->codes, &d->code_count, &d->code_capacity, sizeof(*at), number);
+
+	*at = k;
+}
+
+static void get_node(struct decoder *d, struct varint_reader *v)
+{
+	uint32_t number = varint_get_max(v, MAX_NODES);
+	struct node n = { 0 };
+
+	n.parent = varint_get_max(v, MAX_NODES);
+	n.call = varint_get_max(v, MAX_POSITION);
+	n.kind = varint_get_max(v, 255);
+	n.ref = varint_get_max(v, UINT32_MAX);
+	/* Numbers follow each other, so a parent always stands before its children. */
+	if (v->bad || number != d->node_count + 1 || n.parent >= number ||
+		(n.kind == REC_NODE_PYTHON && code_at(d, n.ref) == NULL)) {
+		v->bad = true;
+		return;
+	}
+	*(struct node *)element(
+		&d->nodes, &d->node_count, &d->node_capacity, sizeof(n), number) = n;
+}
+
+static void write_thread(struct decoder *d, struct thread *t, const char *name)
+{
+	struct file_thread f = {
+		.thread = t->t.file_thread,
+		.segment = d->segment,
+		.tid = t->t.tid,
+		.python_id = t->t.python_id,
+		.interpreter = t->t.interpreter,
+		.name = { name, strlen(name) },
+	};
+
+	file_writer_thread(d->writer, &f);
+}
+
+static void get_thread(struct decoder *d, struct varint_reader *v)
+{
+	uint32_t number = varint_get_max(v, MAX_THREADS);
+	uint32_t tid = varint_get_max(v, INT32_MAX);
+	uint64_t python_id = varint_get(v);
+	uint64_t interpreter = varint_get(v);
+
+	if (v->bad || number == 0 || number > d->thread_count + 65536) {
+		v->bad = true;
+		return;
+	}
+	struct thread *t = element(
+		&d->threads, &d->thread_count, &d->thread_capacity, sizeof(*t), number);
+
+	if (t->t.file_thread != 0 || *d->next_thread >= FILE_THREADS_MAX) {
+		v->bad = true;
+		return;
+	}
+	t->t = (struct decoder_thread){
+		.file_thread = ++*d->next_thread,
+		.tid = tid,
+		.python_id = python_id,
+		.interpreter = interpreter,
+	};
+	d->stats.threads++;
+	write_thread(d, t, "");
+}
+
+static struct thread *thread_of(struct decoder *d, struct varint_reader *v)
+{
+	uint32_t number = varint_get_max(v, MAX_THREADS);
+
+	if (v->bad || number == 0 || number > d->thread_count ||
+		d->threads[number - 1].t.file_thread == 0) {
+		v->bad = true;
+		return NULL;
+	}
+	return &d->threads[number - 1];
+}
+
+static void get_thread_end(struct decoder *d, struct varint_reader *v)
+{
+	struct thread *t = thread_of(d, v);
+	uint64_t tick = varint_get(v);
+
+	if (v->bad)
+		return;
+	close_run(d, t);
+	t->t.ended = true;
+	file_writer_thread_end(d->writer, t->t.file_thread, tick);
+}
+
+static void get_ticks(struct decoder *d, struct varint_reader *v)
+{
+	struct file_ticks t = { .segment = d->segment };
+	uint64_t tick;
+
+	t.first = varint_get(v);
+	t.count = varint_get_max(v, INT32_MAX);
+	t.start_ns = varint_get(v);
+	t.length_ns = varint_get(v);
+	t.flags = varint_get_max(v, UINT32_MAX) & REC_TICKS_SPIN ? FILE_TICKS_MEAN : 0;
+	t.late_count = varint_get_max(v, 65536);
+	tick = t.first;
+	if (t.count == 0 || t.late_count > t.count || t.first > UINT64_MAX / 8 ||
+		t.length_ns > UINT64_MAX / 4 / (t.count + 1))
+		v->bad = true;
+	for (uint32_t i = 0; i < t.late_count && !v->bad; i++) {
+		d->late = xgrow(d->late, i, &d->late_capacity, sizeof(*d->late));
+		tick += varint_get(v);
+		d->late[i] = tick;
+		if (tick - t.first >= t.count)
+			v->bad = true;
+	}
+	t.late = d->late;
+	if (v->bad)
+		return;
+	file_writer_ticks(d->writer, &t);
+	if (d->clock_offset != 0) {
+		uint64_t from = t.start_ns - (uint64_t)d->clock_offset;
+
+		file_writer_span(d->writer, from, from + t.length_ns * t.count);
+	}
+}
+
+static void get_run(struct decoder *d, struct varint_reader *v)
+{
+	struct thread *t = thread_of(d, v);
+	uint32_t number = varint_get_max(v, MAX_NODES);
+	uint32_t position1 = varint_get_max(v, MAX_POSITION);
+	uint32_t state = varint_get_max(v, REC_STATE_MAX);
+	uint64_t first = varint_get(v);
+	uint64_t ticks = varint_get_max(v, INT32_MAX);
+
+	if (v->bad || number == 0 || number > d->node_count || ticks == 0 ||
+		first > UINT32_MAX) {
+		v->bad = true;
+		return;
+	}
+	first += d->base;
+	if (t->open && first < t->run.first + t->run.ticks) {
+		v->bad = true;
+		return;
+	}
+	struct node *n = &d->nodes[number - 1];
+	struct file_run run = {
+		.thread = t->t.file_thread,
+		.node = file_node(d, number),
+		.line = n->kind == REC_NODE_PYTHON ?
+			line_of(d, code_at(d, n->ref), position1) :
+			FILE_NO_LINE,
+		.state = state,
+		.first = first,
+		.ticks = ticks,
+	};
+
+	if (run.node == 0) {
+		d->stats.lost += ticks;
+		return;
+	}
+	d->stats.samples += ticks;
+	if (t->open && t->run.node == run.node && t->run.line == run.line &&
+		t->run.state == run.state && t->run.first + t->run.ticks == first) {
+		t->run.ticks += ticks;
+		return;
+	}
+	close_run(d, t);
+	t->run = run;
+	t->open = true;
+}
+
+static void get_cpu(struct decoder *d, struct varint_reader *v)
+{
+	struct thread *t = thread_of(d, v);
+	struct file_cpu c = { 0 };
+
+	c.tick = varint_get_max(v, UINT32_MAX) + d->base;
+	c.cpu_ns = varint_get(v);
+	c.run_count = varint_get(v);
+	if (v->bad)
+		return;
+	c.thread = t->t.file_thread;
+	/* The run before it ends here, so that no run spans a checkpoint. */
+	close_run(d, t);
+	file_writer_cpu(d->writer, d->segment, &c);
+}
+
+static void get_gap(struct decoder *d, struct varint_reader *v)
+{
+	struct file_gap g = { .segment = d->segment };
+
+	g.from_ns = varint_get(v);
+	g.to_ns = varint_get(v);
+	g.reason = varint_get_max(v, 255);
+	if (!v->bad)
+		file_writer_gap(d->writer, &g);
+}
+
+static void get_clock(struct decoder *d, struct varint_reader *v)
+{
+	struct file_clock c = { .segment = d->segment };
+
+	c.mono_ns = varint_get(v);
+	c.real_ns = varint_get(v);
+	if (v->bad)
+		return;
+	d->clock_offset = (int64_t)(c.mono_ns - c.real_ns);
+	file_writer_clock(d->writer, &c);
+}
+
+static void get_cut(struct decoder *d, struct varint_reader *v)
+{
+	uint64_t base = varint_get(v);
+
+	(void)varint_get(v);
+	if (v->bad || base < d->base || base > UINT64_MAX / 8) {
+		v->bad = true;
+		return;
+	}
+	close_all_runs(d);
+	d->base = base;
+}
+
+static void decode(struct decoder *d, unsigned type, struct varint_reader *v, bool *ret_cut)
+{
+	switch (type) {
+	case REC_STRING:
+		get_string(d, v);
+		break;
+	case REC_CODE:
+		get_code(d, v);
+		break;
+	case REC_NODE:
+		get_node(d, v);
+		break;
+	case REC_THREAD:
+		get_thread(d, v);
+		break;
+	case REC_THREAD_END:
+		get_thread_end(d, v);
+		break;
+	case REC_TICKS:
+		get_ticks(d, v);
+		break;
+	case REC_RUN:
+		get_run(d, v);
+		break;
+	case REC_CPU:
+		get_cpu(d, v);
+		break;
+	case REC_GAP:
+		get_gap(d, v);
+		break;
+	case REC_CUT:
+		get_cut(d, v);
+		*ret_cut = true;
+		break;
+	case REC_EPOCH:
+		forget_epoch(d);
+		break;
+	case REC_CLOCK:
+		get_clock(d, v);
+		break;
+	case REC_END:
+		break;
+	default:
+		if ((type & REC_OPTIONAL) == 0)
+			v->bad = true;
+		break;
+	}
+}
+
+int64_t decoder_feed(struct decoder *d, const uint8_t *bytes, size_t size, bool *ret_cut,
+	struct err *err)
+{
+	struct varint_reader all = { .at = bytes, .end = bytes + size };
+
+	if (!d->base_set) {
+		file_writer_base(d->writer, d->segment, d->base);
+		d->base_set = true;
+	}
+	while (all.at < all.end) {
+		const uint8_t *start = all.at;
+		uint64_t length = varint_get(&all);
+
+		/* Records are published whole; only this buffer may cut one. */
+		if (all.bad || length > (uint64_t)(all.end - all.at)) {
+			if (size - (size_t)(start - bytes) >= 2 * REC_STRING_PIECE)
+				return err_set(err, -E_BADFORMAT, "a record without an end");
+			return start - bytes;
+		}
+		if (length == 0)
+			return err_set(err, -E_BADFORMAT, "a record without a type");
+		struct varint_reader v = { .at = all.at + 1, .end = all.at + length };
+		unsigned type = *all.at;
+		bool cut = false;
+
+		decode(d, type, &v, &cut);
+		if (v.bad)
+			return err_set(err, -E_BADFORMAT, "a record of type %u that cannot be",
+				type);
+		all.at += length;
+		if (cut) {
+			*ret_cut = true;
+			file_writer_base(d->writer, d->segment, d->base);
+		}
+	}
+	return (int64_t)size;
+}
+
+void decoder_close_runs(struct decoder *d)
+{
+	close_all_runs(d);
+}
+
+const struct decoder_stats *decoder_stats(const struct decoder *d)
+{
+	return &d->stats;
+}
+
+struct decoder_thread *decoder_thread_at(struct decoder *d, size_t index)
+{
+	return index < d->thread_count ? &d->threads[index].t : NULL;
+}
+
+void decoder_name_thread(struct decoder *d, struct decoder_thread *t, const char *name)
+{
+	t->named = true;
+	write_thread(d, (struct thread *)t, name);
+}
+
+int64_t decoder_clock_offset(const struct decoder *d)
+{
+	return d->clock_offset;
+}

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef SRC_DECODER_H
+#define SRC_DECODER_H
+
+/*
+ * Turns the records of one ring into records of the sample file: strings become
+ * UTF-8, positions in bytecode become lines, numbers of the task become numbers of the
+ * file.  One decoder for each process image (segment).
+ *
+ * Nothing the ring says is believed unchecked: a record that cannot be is an error
+ * that ends the segment, not the recording.
+ */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "file/writer.h"
+#include "python/layout.h"
+
+struct decoder;
+
+/* What the recorder wants to know of a thread that appeared. */
+struct decoder_thread {
+	uint32_t file_thread; /* its number in the file */
+	uint32_t tid;	      /* in the program's namespace */
+	uint64_t python_id;   /* pthread_t */
+	uint64_t interpreter;
+	bool named;
+	bool ended;
+	uint8_t name_tries; /* the recorder's */
+};
+
+struct decoder_stats {
+	uint64_t samples; /* (thread, tick) pairs written */
+	uint64_t lost;	  /* that could not be decoded */
+	uint64_t threads;
+};
+
+/*
+ * segment: its number in the file.  *next_thread: the file's counter of threads,
+ * shared by all decoders; borrowed.
+ */
+struct decoder *decoder_new(struct file_writer *writer, uint32_t segment,
+	uint32_t *next_thread, enum py_linetable_kind lines);
+void decoder_free(struct decoder *d);
+
+/*
+ * Decode whole records at bytes.  Returns the number of bytes used (a record cut at
+ * the end is left for the next call), or a negative code with words when a record
+ * cannot be.  *ret_cut is set when a cut was among them.
+ */
+int64_t decoder_feed(struct decoder *d, const uint8_t *bytes, size_t size, bool *ret_cut,
+	struct err *err);
+
+/* Write the runs that may still grow: before every flush of the file. */
+void decoder_close_runs(struct decoder *d);
+
+const struct decoder_stats *decoder_stats(const struct decoder *d);
+
+/* Threads seen so far, by index from 0; NULL past the last. */
+struct decoder_thread *decoder_thread_at(struct decoder *d, size_t index);
+
+/* Give a thread its name, in UTF-8; writes its record again. */
+void decoder_name_thread(struct decoder *d, struct decoder_thread *t, const char *name);
+
+/* Monotonic time of the task less real time, ns; 0 before the first clock record. */
+int64_t decoder_clock_offset(const struct decoder *d);
+
+#endif

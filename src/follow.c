@@ -1,0 +1,508 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "follow.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/xalloc.h"
+#include "decoder.h"
+#include "proc/process.h"
+#include "proc/pynames.h"
+
+enum {
+	DRAIN_BYTES = 256 << 10,
+	LEAVE_WAIT_MS = 5000,
+	MAX_ATTRIBUTES = 4096,
+	COUNTERS_S = 5,
+	NAME_TRIES = 5,
+};
+
+struct follow {
+	pid_t pid;
+	pid_t task;
+	int task_pidfd;
+	int connection; /* -1 when attached */
+	bool attached;
+	struct inject_task injected;
+	struct python_found python;
+	struct ring_reader ring;
+	struct decoder *decoder;
+	struct file_writer *writer;
+	uint32_t segment;
+	uint8_t *buffer;
+	size_t kept; /* bytes of a cut record at the start of buffer */
+	int64_t counters_ns;
+	uint64_t counters_written[RING_COUNTERS];
+	bool ended;
+	struct follow_stats stats;
+};
+
+/* Names of the counters in the file, pystack-file(5). */
+static const char *const counter_names[RING_COUNTERS] = {
+	[RING_TICKS] = "ticks",
+	[RING_LATE] = "late",
+	[RING_MISSED] = "missed",
+	[RING_SAMPLES] = "samples",
+	[RING_APPROXIMATE] = "approximate",
+	[RING_UNREADABLE] = "unreadable",
+	[RING_LOST_FULL] = "lost",
+	[RING_LOST_THREADS] = "lost-threads",
+	[RING_NO_FRAMES] = "no-frames",
+	[RING_WALKS] = "walks",
+	[RING_EPOCHS] = "epochs",
+	[RING_CPU_NS] = "sampler-cpu",
+	[RING_PARKED_NS] = "parked",
+	[RING_NO_SCHEDSTAT] = "no-schedstat",
+	[RING_GIL_SWITCHES] = "gil-switches",
+	[RING_STRATUM_NS] = "stratum",
+};
+
+/* --- the ring --- */
+
+int follow_map(int fd, struct ring_reader *ret_reader, struct err *err)
+{
+	struct stat st;
+	int seals = fcntl(fd, F_GET_SEALS);
+
+	if (fstat(fd, &st) != 0 || st.st_size < (off_t)RING_HEADER_BYTES ||
+		st.st_size > (64 << 20))
+		return err_set(err, -E_BADFORMAT, "its ring has an impossible size");
+	/* Whoever could shrink it could end this process by a SIGBUS. */
+	if (seals < 0 || (seals & F_SEAL_SHRINK) == 0)
+		return err_set(err, -E_BADFORMAT, "its ring is not sealed");
+	void *at = mmap(NULL, (size_t)st.st_size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+
+	if (at == MAP_FAILED)
+		return err_set(err, -errno, "its ring cannot be mapped: %s", strerror(errno));
+	/* The task sets the magic number last. */
+	int64_t end = clock_monotonic_ns() + LEAVE_WAIT_MS * 1000000ll;
+	int r = ring_reader_init(ret_reader, at, (uint64_t)st.st_size);
+
+	while (r == -2 && clock_monotonic_ns() < end) {
+		clock_sleep_ns(200000);
+		r = ring_reader_init(ret_reader, at, (uint64_t)st.st_size);
+	}
+	if (r != 0) {
+		(void)munmap(at, (size_t)st.st_size);
+		return err_set(err, -E_BADFORMAT, "its ring is of another version (check %d)", r);
+	}
+	return 0;
+}
+
+void follow_unmap(struct ring_reader *reader)
+{
+	if (reader->header != NULL)
+		(void)munmap(reader->header, RING_HEADER_BYTES + reader->data_bytes);
+	reader->header = NULL;
+}
+
+static void order(struct follow *f, enum ring_order what)
+{
+	__atomic_store_n(&f->ring.header->order, what, __ATOMIC_RELEASE);
+}
+
+static void give_orders(struct follow *f, const struct follow_options *o)
+{
+	struct ring_options *r = &f->ring.header->options;
+
+	_Static_assert(sizeof(f->python.layout) <= sizeof(r->layout), "layout too large");
+	r->interval_ns = (uint64_t)o->interval_ns;
+	r->flags = (o->spin ? RING_OPT_SPIN : 0) | (o->adaptive ? RING_OPT_ADAPTIVE : 0);
+	r->max_stack = o->max_stack;
+	r->overhead_ppm = o->overhead_ppm;
+	r->runtime = f->python.runtime;
+	r->code_type = f->python.code_type;
+	memcpy(r->layout, &f->python.layout, sizeof(f->python.layout));
+	order(f, RING_ORDER_RUN);
+}
+
+/* --- the segment --- */
+
+struct attributes {
+	struct file_attribute *list;
+	size_t count, capacity;
+	struct buf text; /* of the values */
+};
+
+static void add_attribute(struct attributes *a, const char *name, const char *value, size_t size)
+{
+	if (a->count >= MAX_ATTRIBUTES)
+		return;
+	a->list = xgrow(a->list, a->count, &a->capacity, sizeof(*a->list));
+	/* The values are copied, as what they come from may go. */
+	a->list[a->count++] = (struct file_attribute){
+		.name = { name, strlen(name) },
+		.value = { xmemdup0(value, size), size },
+	};
+}
+
+static void add_text(struct attributes *a, const char *name, const char *value)
+{
+	if (value != NULL && value[0] != '\0')
+		add_attribute(a, name, value, strlen(value));
+}
+
+static void add_number(struct attributes *a, const char *name, uint64_t value)
+{
+	char text[24];
+
+	(void)snprintf(text, sizeof(text), "%llu", (unsigned long long)value);
+	add_text(a, name, text);
+}
+
+static void add_command_line(struct attributes *a, pid_t pid)
+{
+	_cleanup_buf_ struct buf words = BUF_INIT(4 << 20);
+
+	if (proc_cmdline_read(pid, &words) != 0)
+		return;
+	for (const char *at = words.data, *end = at + words.size; at != NULL && at < end;) {
+		size_t size = strnlen(at, (size_t)(end - at));
+
+		add_attribute(a, "arg", at, size);
+		at += size + 1;
+	}
+}
+
+static void add_host(struct attributes *a)
+{
+	struct utsname name;
+	_cleanup_buf_ struct buf boot = BUF_INIT(256);
+
+	if (uname(&name) == 0) {
+		add_text(a, "host", name.nodename);
+		add_text(a, "kernel", name.release);
+	}
+	if (fd_read_file(AT_FDCWD, "/proc/sys/kernel/random/boot_id", &boot) == 0 &&
+		boot.size > 1)
+		add_attribute(a, "boot", boot.data, boot.size - 1);
+}
+
+static void write_segment(struct follow *f, const struct follow_options *o)
+{
+	struct attributes a = { 0 };
+	struct proc_stat st;
+	struct proc_status status = { 0 };
+	_cleanup_free_ char *exe = proc_exe(f->pid);
+	struct file_segment s = {
+		.segment = f->segment,
+		.why = f->attached ? FILE_WHY_ATTACH : FILE_WHY_SPAWN,
+		.pid = (uint32_t)f->pid,
+		.mono_ns = (uint64_t)clock_monotonic_ns(),
+		.real_ns = (uint64_t)clock_real_ns(),
+		.interval_ns = o->spin ? 0 : (uint64_t)o->interval_ns,
+		.flags = (o->adaptive ? FILE_SEGMENT_ADAPTIVE : 0) |
+			(o->spin ? FILE_SEGMENT_SPIN : 0),
+	};
+
+	if (getrandom(s.id, sizeof(s.id), GRND_NONBLOCK) != sizeof(s.id))
+		memcpy(s.id, &s.mono_ns, sizeof(s.mono_ns));
+	if (proc_status_read(f->pid, &status) == 0)
+		s.inner_pid = (uint32_t)status.inner_pid;
+	add_command_line(&a, f->pid);
+	add_text(&a, "exe", exe);
+	add_text(&a, "python", f->python.version);
+	add_host(&a);
+	if (proc_stat_read(f->pid, 0, &st) == 0)
+		add_number(&a, "clock",
+			st.start_ticks * (1000000000ull / (uint64_t)sysconf(_SC_CLK_TCK)));
+	add_text(&a, "isolation", "task");
+	add_number(&a, "max-stack", o->max_stack);
+	if (o->adaptive)
+		add_number(&a, "overhead-limit", o->overhead_ppm);
+	add_text(&a, "pystack", PACKAGE_VERSION);
+	s.attributes = a.list;
+	s.attribute_count = (uint32_t)a.count;
+	file_writer_segment(f->writer, &s);
+	for (size_t i = 0; i < a.count; i++)
+		free((char *)a.list[i].value.bytes);
+	free(a.list);
+}
+
+int follow_start(pid_t pid, int ring_fd, int connection, pid_t task,
+	const struct inject_task *injected, const struct python_found *python,
+	const struct follow_options *options, struct file_writer *writer, uint32_t segment,
+	uint32_t *next_thread, struct follow **ret_follow, struct err *err)
+{
+	struct follow *f = xcalloc(1, sizeof(*f));
+
+	f->pid = pid;
+	f->task = task;
+	f->connection = connection;
+	f->attached = injected != NULL;
+	f->task_pidfd = -1;
+	f->writer = writer;
+	f->segment = segment;
+	f->python = *python;
+	f->buffer = xmalloc(DRAIN_BYTES);
+	if (f->attached) {
+		f->injected = *injected;
+		f->task = injected->task;
+		f->stats.held_ns = injected->held_ns;
+	} else {
+		f->injected.task_pidfd = f->injected.ring_fd = -1;
+	}
+	int r = follow_map(ring_fd, &f->ring, err);
+
+	if (!f->attached)
+		fd_close(&ring_fd);
+	if (r != 0) {
+		follow_free(f);
+		return r;
+	}
+	f->task_pidfd = (int)syscall(SYS_pidfd_open, f->task, 0);
+	f->decoder = decoder_new(writer, segment, next_thread,
+		(enum py_linetable_kind)python->layout.linetable_kind);
+	write_segment(f, options);
+	give_orders(f, options);
+	*ret_follow = f;
+	return 0;
+}
+
+void follow_beat(struct follow *f)
+{
+	__atomic_fetch_add(&f->ring.header->recorder_beat, 1, __ATOMIC_RELAXED);
+}
+
+/* --- records --- */
+
+static void read_counters(struct follow *f)
+{
+	for (unsigned i = 0; i < RING_COUNTERS; i++)
+		f->stats.counters[i] = ring_counter_get(f->ring.header, i);
+}
+
+/* Fill list with the counters; returns how many.  all: also those that are 0. */
+static uint32_t list_counters(
+	struct follow *f, struct file_counter *list, bool all)
+{
+	uint32_t n = 0;
+
+	for (unsigned i = 0; i < RING_COUNTERS; i++) {
+		uint64_t value = f->stats.counters[i];
+
+		if (!all && value == f->counters_written[i])
+			continue;
+		list[n++] = (struct file_counter){
+			.name = { counter_names[i], strlen(counter_names[i]) },
+			.value = value,
+		};
+		f->counters_written[i] = value;
+	}
+	return n;
+}
+
+/* Now and then, so that a file that is never closed tells its losses too. */
+static void write_counters(struct follow *f)
+{
+	struct file_counter list[RING_COUNTERS];
+	int64_t now = clock_monotonic_ns();
+
+	if (now - f->counters_ns < COUNTERS_S * 1000000000ll)
+		return;
+	f->counters_ns = now;
+	read_counters(f);
+	uint32_t n = list_counters(f, list, false);
+
+	if (n != 0)
+		file_writer_counters(f->writer, f->segment, list, n);
+}
+
+int64_t follow_drain(struct follow *f, bool *ret_cut, struct err *err)
+{
+	int64_t drained = 0;
+
+	for (;;) {
+		int64_t n = ring_peek(&f->ring, f->buffer, DRAIN_BYTES);
+
+		if (n < 0)
+			return err_set(err, -E_BADFORMAT, "its ring is damaged");
+		if (n == 0)
+			break;
+		bool cut = false;
+		int64_t used = decoder_feed(f->decoder, f->buffer, (size_t)n, &cut, err);
+
+		if (used < 0)
+			return used;
+		*ret_cut |= cut;
+		if (used == 0)
+			break;
+		ring_consume(&f->ring, (uint64_t)used);
+		drained += used;
+	}
+	if (*ret_cut)
+		write_counters(f);
+	return drained;
+}
+
+void follow_close_runs(struct follow *f)
+{
+	if (f->decoder != NULL)
+		decoder_close_runs(f->decoder);
+}
+
+bool follow_has_left(const struct follow *f)
+{
+	struct pollfd p = { .fd = f->task_pidfd, .events = POLLIN };
+
+	if (__atomic_load_n(&f->ring.header->state, __ATOMIC_ACQUIRE) == RING_LEFT)
+		return true;
+	/* Killed, it says nothing. */
+	return f->task_pidfd >= 0 && poll(&p, 1, 0) > 0;
+}
+
+enum ring_leave follow_why_left(const struct follow *f, int *ret_detail)
+{
+	*ret_detail = 0;
+	if (__atomic_load_n(&f->ring.header->state, __ATOMIC_ACQUIRE) != RING_LEFT)
+		return RING_LEAVE_NONE;
+	*ret_detail = f->ring.header->leave_detail;
+	uint32_t why = f->ring.header->leave;
+
+	return why < RING_LEAVE_COUNT ? (enum ring_leave)why : RING_LEAVE_NONE;
+}
+
+/* The next thread from index *at on that has no name but may have one. */
+static struct decoder_thread *nameless_thread(struct follow *f, size_t *at)
+{
+	struct decoder_thread *t;
+
+	while ((t = decoder_thread_at(f->decoder, (*at)++)) != NULL)
+		/* Who is not known to the threading module stays without: it is not asked
+		 * for again and again. */
+		if (t->file_thread != 0 && !t->named && !t->ended && t->name_tries < NAME_TRIES)
+			return t;
+	return NULL;
+}
+
+void follow_name_threads(struct follow *f)
+{
+	struct decoder_thread *t;
+	size_t at = 0;
+
+	if (nameless_thread(f, &at) == NULL)
+		return;
+	struct pynames *names = pynames_read(f->pid, &f->python);
+
+	at = 0;
+	while ((t = nameless_thread(f, &at)) != NULL) {
+		const char *name = pynames_find(names, t->python_id);
+
+		t->name_tries++;
+		if (name != NULL)
+			decoder_name_thread(f->decoder, t, name);
+	}
+	pynames_free(names);
+}
+
+/* --- the end --- */
+
+/* Wait until the task has left; false when it does not. */
+static bool await_leaving(struct follow *f)
+{
+	int64_t end = clock_monotonic_ns() + LEAVE_WAIT_MS * 1000000ll;
+	struct err ignored;
+	bool cut = false;
+
+	while (!follow_has_left(f)) {
+		if (clock_monotonic_ns() > end)
+			return false;
+		/* It may have much to write before it goes. */
+		(void)follow_drain(f, &cut, &ignored);
+		clock_sleep_ns(200000);
+	}
+	return true;
+}
+
+static void write_end(struct follow *f, enum file_end_why why, uint64_t status)
+{
+	struct file_counter list[RING_COUNTERS + 1];
+	uint32_t n = list_counters(f, list, true);
+
+	if (f->attached)
+		list[n++] = (struct file_counter){
+			.name = { "held", 4 },
+			.value = (uint64_t)f->stats.held_ns,
+		};
+	struct file_segment_end end = {
+		.segment = f->segment,
+		.why = why,
+		.status = status,
+		.mono_ns = (uint64_t)clock_monotonic_ns(),
+		.counters = list,
+		.counter_count = n,
+	};
+
+	file_writer_segment_end(f->writer, &end);
+}
+
+int follow_end(struct follow *f, enum file_end_why why, uint64_t status, struct err *err)
+{
+	struct err ignored;
+	bool cut = false;
+	int r = 0;
+
+	order(f, RING_ORDER_LEAVE);
+	bool left = await_leaving(f);
+
+	(void)follow_drain(f, &cut, &ignored);
+	decoder_close_runs(f->decoder);
+	read_counters(f);
+	if (f->attached) {
+		f->injected.arena_gone = __atomic_load_n(&f->ring.header->state,
+						 __ATOMIC_ACQUIRE) == RING_LEFT;
+		r = inject_stop(&f->injected, err);
+		f->stats.held_ns = f->injected.held_ns;
+	} else if (!left) {
+		r = err_set(err, -E_TIMEOUT, "the sampler task %d has not left", (int)f->task);
+	}
+	const struct decoder_stats *s = decoder_stats(f->decoder);
+
+	f->stats.samples = s->samples;
+	f->stats.lost = s->lost + f->stats.counters[RING_LOST_FULL];
+	f->stats.threads = s->threads;
+	write_end(f, why, status);
+	f->ended = true;
+	return r;
+}
+
+pid_t follow_pid(const struct follow *f)
+{
+	return f->pid;
+}
+
+int follow_poll_fd(const struct follow *f)
+{
+	return f->task_pidfd;
+}
+
+void follow_stats_get(const struct follow *f, struct follow_stats *ret)
+{
+	*ret = f->stats;
+}
+
+void follow_free(struct follow *f)
+{
+	if (f == NULL)
+		return;
+	fd_close(&f->connection);
+	fd_close(&f->task_pidfd);
+	inject_abandon(&f->injected);
+	follow_unmap(&f->ring);
+	decoder_free(f->decoder);
+	free(f->buffer);
+	free(f);
+}

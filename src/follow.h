@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef SRC_FOLLOW_H
+#define SRC_FOLLOW_H
+
+/*
+ * One process that is being recorded: its task, its ring, its segment of the file.
+ */
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/err.h"
+#include "file/writer.h"
+#include "inject/inject.h"
+#include "proc/python.h"
+#include "wire/ring.h"
+
+/* How to sample, the same for every process of a recording. */
+struct follow_options {
+	int64_t interval_ns;
+	bool spin;
+	bool adaptive;
+	uint32_t max_stack;
+	uint32_t overhead_ppm;
+};
+
+/* Sums of a segment, for the end line. */
+struct follow_stats {
+	uint64_t counters[RING_COUNTERS];
+	uint64_t samples;
+	uint64_t lost;
+	uint64_t threads;
+	int64_t held_ns;
+};
+
+struct follow;
+
+/*
+ * Follow process pid through the ring behind ring_fd (taken).  Exactly one of:
+ *   connection  of a spawned program's task (taken), task its pid
+ *   injected    what inject_start() gave (taken)
+ * Fills the ring's orders and writes the segment.  Returns 0, or a negative code with
+ * words; everything taken is then released.
+ */
+int follow_start(pid_t pid, int ring_fd, int connection, pid_t task,
+	const struct inject_task *injected, const struct python_found *python,
+	const struct follow_options *options, struct file_writer *writer, uint32_t segment,
+	uint32_t *next_thread, struct follow **ret_follow, struct err *err);
+
+/*
+ * Map the ring behind fd (borrowed) and check it.  Returns the mapping's reader, to be
+ * released with follow_unmap(), or a negative code.
+ */
+int follow_map(int fd, struct ring_reader *ret_reader, struct err *err);
+void follow_unmap(struct ring_reader *reader);
+
+/* Make the recorder's beat move; any thread. */
+void follow_beat(struct follow *f);
+
+/* Take what is in the ring.  Returns the number of bytes, or a negative code with
+ * words when the ring cannot be read any more.  *ret_cut is set after a cut. */
+int64_t follow_drain(struct follow *f, bool *ret_cut, struct err *err);
+
+/* Before a flush of the file. */
+void follow_close_runs(struct follow *f);
+
+/* Has the task left? */
+bool follow_has_left(const struct follow *f);
+enum ring_leave follow_why_left(const struct follow *f, int *ret_detail);
+
+/* Names of threads that have none yet, from the program's memory. */
+void follow_name_threads(struct follow *f);
+
+/*
+ * End the segment: why and status as the file has them.  The task is ordered to leave
+ * if it has not, its last records are taken, what is mapped in an attached program is
+ * unmapped.  Returns 0, or a negative code with words when something stayed in the
+ * program.  f is no longer usable but for follow_stats().
+ */
+int follow_end(struct follow *f, enum file_end_why why, uint64_t status, struct err *err);
+
+pid_t follow_pid(const struct follow *f);
+/* Descriptor that becomes readable when the task or the connection ends. */
+int follow_poll_fd(const struct follow *f);
+void follow_stats_get(const struct follow *f, struct follow_stats *ret);
+void follow_free(struct follow *f);
+
+#endif

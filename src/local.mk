@@ -1,0 +1,23 @@
+# SPDX-License-Identifier: Apache-2.0
+bin_PROGRAMS += src/pystack
+src_pystack_SOURCES = \
+	src/attach.c src/attach.h \
+	src/cmd-dump.c \
+	src/cmd-record.c \
+	src/cmd-report.c \
+	src/cmd-script.c \
+	src/cmd.h \
+	src/decoder.c src/decoder.h \
+	src/follow.c src/follow.h \
+	src/frame-text.c src/frame-text.h \
+	src/input.c src/input.h \
+	src/main.c \
+	src/msg.c src/msg.h \
+	src/opt.c src/opt.h \
+	src/paths.c src/paths.h \
+	src/recorder.c src/recorder.h \
+	src/target.c src/target.h \
+	src/term.c src/term.h \
+	src/view-text.c src/view-text.h
+src_pystack_CPPFLAGS = $(AM_CPPFLAGS) -DPKGLIBDIR='"$(pkglibdir)"'
+src_pystack_LDADD = $(LIBPYSTACK)

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef SRC_RECORDER_H
+#define SRC_RECORDER_H
+
+/*
+ * A recording from start to end: starts or attaches to the program, drains its ring
+ * into the file once in a while, minds signals, and says how it went.
+ */
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "follow.h"
+
+struct recorder_options {
+	pid_t pid;    /* attach to it; 0: start argv */
+	char **argv;
+	struct follow_options sampling;
+	int64_t duration_ns; /* 0: until the end */
+	const char *output;
+	int level;	     /* of compression */
+	bool quiet;
+};
+
+/* Record.  Returns the exit status of the command. */
+int recorder_run(const struct recorder_options *options);
+
+#endif

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "target.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/xalloc.h"
+
+extern char **environ;
+
+/* In the child: this process's environment with the two entries of the preload
+ * library (lib/preload/preload.c) added. */
+static void set_environment(const struct target_options *o)
+{
+	const char *old = getenv("LD_PRELOAD");
+	char *value = old != NULL && old[0] != '\0' ? xasprintf("%s:%s", old, o->preload) :
+						      xstrdup(o->preload);
+
+	(void)setenv("LD_PRELOAD", value, 1);
+	(void)setenv("PYSTACK_SPAWN", o->socket_path, 1);
+}
+
+/* In the child; comes back only when the command cannot be executed. */
+static int execute(const struct target_options *o)
+{
+	(void)sigprocmask(SIG_SETMASK, o->mask, NULL);
+	set_environment(o);
+	(void)execvp(o->argv[0], o->argv);
+	return errno;
+}
+
+int target_start(const struct target_options *options, pid_t *ret_pid, struct err *err)
+{
+	int ends[2], failure = 0;
+
+	/* Closed by a successful exec; else it brings the reason. */
+	if (pipe2(ends, O_CLOEXEC) != 0)
+		return err_set(err, -errno, "cannot make a pipe: %s", strerror(errno));
+	pid_t pid = fork();
+
+	if (pid == 0) {
+		failure = execute(options);
+		(void)fd_write_all(ends[1], &failure, sizeof(failure));
+		_exit(127);
+	}
+	int saved = errno;
+
+	fd_close(&ends[1]);
+	if (pid < 0) {
+		fd_close(&ends[0]);
+		return err_set(err, -saved, "cannot start a process: %s", strerror(saved));
+	}
+	ssize_t n = fd_read_full(ends[0], &failure, sizeof(failure));
+
+	fd_close(&ends[0]);
+	if (n == sizeof(failure)) {
+		(void)waitpid(pid, NULL, 0);
+		return err_set(err, -failure, "%s: %s", options->argv[0],
+			failure == ENOENT ? "not found" : strerror(failure));
+	}
+	*ret_pid = pid;
+	return 0;
+}
+
+int target_exit_status(int wait_status)
+{
+	if (WIFEXITED(wait_status))
+		return WEXITSTATUS(wait_status);
+	return 128 + WTERMSIG(wait_status);
+}

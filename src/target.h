@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef SRC_TARGET_H
+#define SRC_TARGET_H
+
+/* Starting the command that is to be recorded. */
+
+#include <signal.h>
+#include <sys/types.h>
+
+#include "base/err.h"
+
+struct target_options {
+	char **argv;
+	const char *preload;	 /* path of the preload library */
+	const char *socket_path; /* where its task says hello */
+	const sigset_t *mask;	 /* signals blocked in the command, as in the shell */
+};
+
+/*
+ * Fork and execute the command, found in PATH as a shell would.  It is left what this
+ * process was given: standard descriptors, terminal, process group, signal actions.
+ * Returns 0 and its pid.  When it cannot be executed: -ENOENT for "not found", another
+ * -errno for "found, but"; err says which file.
+ */
+int target_start(const struct target_options *options, pid_t *ret_pid, struct err *err);
+
+/* The exit status a shell would show for a wait status: 128+N for a signal. */
+int target_exit_status(int wait_status);
+
+#endif
