@@ -159,6 +159,21 @@ int main(void)
 	row("co_bytecode", offsetof(PyCodeObject, co_code_adaptive));
 #endif
 
+#if PY_VERSION_HEX >= 0x030c0000
+	row("co_framesize", offsetof(PyCodeObject, co_framesize));
+#else
+	none("co_framesize");
+#endif
+#if PY_VERSION_HEX >= 0x030b0000
+	row("co_nlocalsplus", offsetof(PyCodeObject, co_nlocalsplus));
+	row("co_stacksize", offsetof(PyCodeObject, co_stacksize));
+	row("fr_localsplus", offsetof(FRAME, localsplus));
+#else
+	none("co_nlocalsplus");
+	none("co_stacksize");
+	none("fr_localsplus");
+#endif
+
 	row("ob_type", offsetof(PyObject, ob_type));
 	row("var_size", offsetof(PyVarObject, ob_size));
 	row("bytes_data", offsetof(PyBytesObject, ob_sval));

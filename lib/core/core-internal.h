@@ -111,6 +111,7 @@ struct code {
 	uint64_t filename, name, linetable;
 	uint32_t first_line;
 	uint32_t bytes; /* of bytecode */
+	uint32_t frame_bytes; /* of a frame that runs it; 0: not known */
 	uint32_t flags;
 	bool shim;    /* CPython's own, never shown */
 	bool defined; /* sent */
@@ -133,6 +134,12 @@ struct string {
 struct path_entry {
 	uint64_t path;
 	uint32_t node;
+};
+
+/* One frame of a chain as it lies in memory. */
+struct raw_frame {
+	uint64_t at, code, instr;
+	bool own; /* on the thread's own stack, not in a generator */
 };
 
 /* One frame of a chain, as stored. */
@@ -225,6 +232,7 @@ struct core {
 	uint64_t counters[RING_COUNTERS];
 
 	struct walk walks[3];
+	struct raw_frame *raw; /* of the walk in hand */
 
 	/* Too large to be members that are touched at start: in the arena. */
 	struct thread *threads;

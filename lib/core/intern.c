@@ -180,6 +180,7 @@ static bool read_code_rest(struct core *c, uint64_t address, struct code *k)
 	const struct py_layout *l = &c->layout;
 	uint64_t size, at = address;
 	uint64_t name;
+	uint32_t words, stack;
 
 	if ((l->flags & PY_CODE_IN_BYTES) != 0 && !load64(address + l->co_bytecode, &at))
 		return false;
@@ -190,6 +191,17 @@ static bool read_code_rest(struct core *c, uint64_t address, struct code *k)
 		size *= 2;
 	if (size == 0 || size > MAX_BYTECODE)
 		return false;
+	k->frame_bytes = 0;
+	if (l->co_framesize != PY_NONE) {
+		if (!load32(address + l->co_framesize, &words))
+			return false;
+		k->frame_bytes = words * 8;
+	} else if (l->co_nlocalsplus != PY_NONE) {
+		if (!load32(address + l->co_nlocalsplus, &words) ||
+			!load32(address + l->co_stacksize, &stack))
+			return false;
+		k->frame_bytes = (words + stack) * 8 + l->fr_localsplus;
+	}
 	k->address = address;
 	k->bytes = (uint32_t)size;
 	/* The frames that CPython pushes for specialised constructors (3.12 and later)

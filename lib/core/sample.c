@@ -23,6 +23,7 @@
 
 enum {
 	LEARNING_READS = 8,
+	APART_NS = 300,
 	RELIST_NS = 50000000,
 };
 
@@ -163,6 +164,14 @@ static struct place cut(struct core *c, const struct walk *w, bool keep_leaf)
 	return p;
 }
 
+static void let_time_pass(struct core *c)
+{
+	int64_t until = loop_now(c) + APART_NS;
+
+	while (loop_now(c) < until)
+		arch_pause();
+}
+
 /* The first reading, in walks[0], is not known as it stands. */
 static struct place settle(struct core *c, struct thread *t)
 {
@@ -178,6 +187,9 @@ static struct place settle(struct core *c, struct thread *t)
 	for (unsigned i = 0; i < LEARNING_READS; i++) {
 		struct walk *next = &c->walks[previous == &c->walks[1] ? 2 : 1];
 
+		/* Two readings may both fit into the few ns in which memory is between two
+		 * states: equal ones prove something only when they are further apart. */
+		let_time_pass(c);
 		walk_read(c, t->ts, next);
 		if (equal_walks(next, previous)) {
 			uint32_t node = teach(c, next);

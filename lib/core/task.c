@@ -372,6 +372,7 @@ static void lay_out(struct core *c, uint64_t at)
 	c->string_index = take(&at, STRING_INDEX * sizeof(uint16_t));
 	c->path_cache = take(&at, PATH_CACHE * sizeof(struct path_entry));
 	c->scratch = take(&at, SCRATCH_BYTES);
+	c->raw = take(&at, MAX_STORED_FRAMES * sizeof(struct raw_frame));
 	for (unsigned i = 0; i < sizeof(c->walks) / sizeof(c->walks[0]); i++)
 		c->walks[i].frame = take(&at, MAX_STORED_FRAMES * sizeof(struct frame));
 	if (at > c->args.arena + c->args.arena_bytes)

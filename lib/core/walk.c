@@ -11,8 +11,10 @@
 
 enum {
 	MAX_CHUNKS = 16384, /* of 16 KiB and more each: beyond any stack */
-	CHUNK_DATA = 24,    /* _PyStackChunk: previous, size, top, then the slots */
+	CHUNK_SIZE = 8,	    /* _PyStackChunk: previous, size, top, then the slots */
+	CHUNK_DATA = 24,
 	CHUNK_FIRST_SKIPPED = 8, /* the root chunk leaves its first slot empty */
+	DATASTACK_TOP = 8, /* in the thread state, behind datastack_chunk */
 };
 
 /* Loads of python/frame.h: the address space is this one. */
@@ -43,96 +45,174 @@ static bool read_frame(const struct py_layout *l, uint64_t at, struct py_frame *
 	return (at & 7) == 0 && py_frame_read(NULL, l, at, f);
 }
 
-/* Where the outermost frame of the thread's own stack must lie, or 0. */
-static uint64_t root_slot(struct core *c, uint64_t ts)
-{
-	uint64_t chunk, previous;
-
-	if (!load64(ts + c->layout.ts_datastack_chunk, &chunk))
-		return 0;
-	for (unsigned i = 0; i < MAX_CHUNKS && chunk != 0; i++) {
-		if (!load64(chunk, &previous))
-			return 0;
-		if (previous == 0)
-			return chunk + CHUNK_DATA + CHUNK_FIRST_SKIPPED;
-		chunk = previous;
-	}
-	return 0;
-}
+/* The thread's own stack, and the frames of a chain that lie there, not in a
+ * generator. */
+struct own_stack {
+	uint64_t chunk, top;	       /* as the chain was read; chunk 0: no stack yet */
+	uint64_t innermost, outermost; /* 0: none */
+};
 
 /*
- * Can the chain have ended here?  outermost is the last frame seen on the thread's
- * own stack (0: none), flags those of the last code.
+ * Do the frames lie where the thread's stack has frames?  The outermost must be the
+ * first of its first chunk; the innermost must be below the top of its last one: above
+ * it lie frames that have ended, to which a pointer not yet set may still lead (the
+ * C stack's struct from which 3.11 and 3.12 take the current frame is such a place).
+ * A thread that runs nothing but generators has an empty stack.
  */
-static bool ends_at_root(struct core *c, uint64_t ts, uint64_t outermost, uint32_t flags)
+static bool lies_on_stack(const struct own_stack *own)
+{
+	uint64_t chunk = own->chunk, previous, size;
+
+	if (chunk == 0)
+		return own->outermost == 0;
+	if (!load64(chunk + CHUNK_SIZE, &size))
+		return false;
+	if (own->innermost - chunk < size && own->innermost >= own->top)
+		return false;
+	for (unsigned i = 0; i < MAX_CHUNKS; i++) {
+		if (!load64(chunk, &previous))
+			return false;
+		if (previous == 0)
+			break;
+		chunk = previous;
+	}
+	uint64_t root = chunk + CHUNK_DATA + CHUNK_FIRST_SKIPPED;
+
+	return own->outermost == 0 ? own->top <= root : own->outermost == root;
+}
+
+/* Can the chain have ended here?  flags: of the last code. */
+static bool ends_at_root(struct core *c, const struct own_stack *own, uint32_t flags)
 {
 	if ((c->layout.flags & PY_HAS_DATASTACK) != 0)
-		return outermost == 0 || outermost == root_slot(c, ts);
+		return lies_on_stack(own);
 	/* A suspended generator's frame has no caller: the chain was cut there. */
 	return (flags & PY_CO_GENERATOR_FLAGS) == 0;
 }
 
-/* What the readings of one chain have in hand. */
-struct chain {
-	struct core *c;
-	struct walk *w;
-	uint64_t outermost;
-	uint32_t code; /* of the last frame */
-};
-
-/* Enter one frame; false when it is not plausible. */
-static bool enter_frame(struct chain *ch, uint64_t at, const struct py_frame *f)
+/*
+ * The lines that the last reading found at its leaf end, asked for before the first of
+ * them is needed: each comes from the core on which the thread runs, and the longer
+ * one load waits for another, the more often the frames read belong to different
+ * moments (half as many on 3.11).
+ */
+static void ask_for_frames(struct core *c)
 {
-	struct core *c = ch->c;
-	struct walk *w = ch->w;
+	enum { LEAF_FRAMES = 3, FRAME_LINES = 2, LINE = 64 };
 
-	if (w->stored == c->options.max_stack) {
-		/* Only counted, and part of the path. */
-		w->frames++;
-		w->path = mix(mix(w->path, at ^ (f->code << 20)), f->instr);
-		if (f->owner != PY_OWNER_GENERATOR)
-			ch->outermost = at;
-		return true;
-	}
+	for (unsigned i = 0; i < LEAF_FRAMES * FRAME_LINES; i++)
+		__builtin_prefetch((const void *)(uintptr_t)(c->raw[i / FRAME_LINES].at +
+			i % FRAME_LINES * LINE));
+}
 
-	uint32_t code = code_find(c, f->code);
-	uint32_t position;
+/*
+ * First the chain alone, as fast as it can be loaded: a thread that runs calls and
+ * returns every 100 ns or so, and each ns between two loads is one in which they may
+ * come to belong to different moments.  Frames beyond what is stored are only counted
+ * and made part of the path.  Returns false when the chain did not end.
+ */
+static bool read_chain(
+	struct core *c, uint64_t ts, struct walk *w, struct own_stack *ret_own)
+{
+	const struct py_layout *l = &c->layout;
+	uint32_t most = c->options.max_stack;
+	uint32_t n = 0;
+	uint64_t at;
 
-	if (code == 0)
+	*ret_own = (struct own_stack){ 0 };
+	ask_for_frames(c);
+	if (!py_frame_first(NULL, l, ts, &at))
 		return false;
-	if (c->codes[code].shim) {
-		/* It lies on the stack like any other. */
-		ch->outermost = at;
-		return true;
-	}
-	if (!py_frame_position(&c->layout, f->code, c->codes[code].bytes, f->instr, &position))
+	if ((l->flags & PY_HAS_DATASTACK) != 0 &&
+		(!load64(ts + l->ts_datastack_chunk, &ret_own->chunk) ||
+			!load64(ts + l->ts_datastack_chunk + DATASTACK_TOP, &ret_own->top)))
 		return false;
-	if (w->frames == 0) {
-		w->leaf = at;
-		w->leaf_code = f->code;
-	} else if (w->frames == 1) {
-		w->caller = at;
-		w->caller_instr = f->instr;
+	for (uint32_t steps = 0; at != 0; steps++) {
+		struct py_frame f;
+
+		if (steps == MAX_FRAMES || !read_frame(l, at, &f) || f.previous == at)
+			return false;
+		if (!py_frame_is_entry(l, &f)) {
+			if (f.owner > PY_OWNER_GENERATOR)
+				return false;
+			if (f.owner != PY_OWNER_GENERATOR) {
+				if (ret_own->innermost == 0)
+					ret_own->innermost = at;
+				ret_own->outermost = at;
+			}
+			if (n < most)
+				c->raw[n] = (struct raw_frame){ at, f.code, f.instr,
+					f.owner != PY_OWNER_GENERATOR };
+			else
+				w->path = mix(mix(w->path, at ^ (f.code << 20)), f.instr);
+			n++;
+		}
+		at = f.previous;
 	}
-	w->path = mix(w->path, at ^ ((uint64_t)code << 48));
-	if (w->frames != 0)
-		w->path = mix(w->path, position);
-	w->frame[w->stored].code = code;
-	w->frame[w->stored].position = position;
-	w->stored++;
-	w->frames++;
-	ch->code = code;
-	if (f->owner != PY_OWNER_GENERATOR)
-		ch->outermost = at;
+	w->frames = n;
+	return true;
+}
+
+/*
+ * On the thread's own stack a frame begins where its caller's ends, or at the start of
+ * a chunk (which begins at a page).  above: where the frame called last begins, 0 for
+ * none yet.
+ */
+static bool adjoins(const struct raw_frame *f, const struct code *k, uint64_t above)
+{
+	enum { PAGE = 4096 };
+
+	return above == 0 || k->frame_bytes == 0 || f->at + k->frame_bytes == above ||
+		(above - CHUNK_DATA) % PAGE == 0;
+}
+
+/* Then what the frames run.  False when one of them is not plausible. */
+static bool resolve_frames(struct core *c, struct walk *w)
+{
+	uint32_t most = c->options.max_stack;
+	uint32_t n = w->frames < most ? w->frames : most;
+	uint32_t shown = 0;
+	uint64_t above = 0;
+
+	for (uint32_t i = 0; i < n; i++) {
+		const struct raw_frame *f = &c->raw[i];
+		uint32_t code = code_find(c, f->code);
+		uint32_t position;
+
+		if (code == 0)
+			return false;
+		if (f->own) {
+			if (!adjoins(f, &c->codes[code], above))
+				return false;
+			above = f->at;
+		}
+		if (c->codes[code].shim)
+			continue;
+		if (!py_frame_position(
+			    &c->layout, f->code, c->codes[code].bytes, f->instr, &position))
+			return false;
+		if (shown == 0) {
+			w->leaf = f->at;
+			w->leaf_code = f->code;
+		} else if (shown == 1) {
+			w->caller = f->at;
+			w->caller_instr = f->instr;
+		}
+		w->path = mix(w->path, f->at ^ ((uint64_t)code << 48));
+		if (shown != 0)
+			w->path = mix(w->path, position);
+		w->frame[shown].code = code;
+		w->frame[shown].position = position;
+		shown++;
+	}
+	w->frames -= n - shown;
+	w->stored = shown;
 	return true;
 }
 
 void walk_read(struct core *c, uint64_t ts, struct walk *w)
 {
-	const struct py_layout *l = &c->layout;
-	struct chain ch = { .c = c, .w = w };
-	uint64_t at;
-	uint32_t steps = 0;
+	struct own_stack own;
 
 	w->frames = 0;
 	w->stored = 0;
@@ -140,22 +220,10 @@ void walk_read(struct core *c, uint64_t ts, struct walk *w)
 	w->path = ts;
 	w->caller = 0;
 	count(c, RING_WALKS, 1);
-	if (!py_frame_first(NULL, l, ts, &at))
+	if (!read_chain(c, ts, w, &own) || !resolve_frames(c, w))
 		return;
-	for (; at != 0; steps++) {
-		struct py_frame f;
-
-		if (steps == MAX_FRAMES || !read_frame(l, at, &f))
-			return;
-		if (!py_frame_is_entry(l, &f) &&
-			(f.owner > PY_OWNER_GENERATOR || !enter_frame(&ch, at, &f)))
-			return;
-		if (f.previous == at)
-			return;
-		at = f.previous;
-	}
-	w->complete = w->frames == 0 ||
-		ends_at_root(c, ts, ch.outermost, c->codes[ch.code].flags);
+	w->complete = w->stored == 0 ||
+		ends_at_root(c, &own, c->codes[w->frame[w->stored - 1].code].flags);
 }
 
 bool walk_edge_again(struct core *c, uint64_t ts, const struct walk *w)

@@ -276,6 +276,11 @@ static void fill(struct reader *r, const struct words *w, struct py_layout *l)
 		/* Not published; the same distance in 3.12 to 3.15. */
 		.co_flags = 48,
 		.co_bytecode = offset(r, w->co_bytecode, 0, 8),
+		/* Not published either; likewise. */
+		.co_framesize = 76,
+		.co_nlocalsplus = PY_NONE,
+		.co_stacksize = PY_NONE,
+		.fr_localsplus = PY_NONE,
 		.ob_type = offset(r, w->ob_type, 64, 8),
 		.var_size = offset(r, w->bytes_size, 64, 8),
 		.bytes_data = offset(r, w->bytes_data, 64, 8),

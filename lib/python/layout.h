@@ -104,6 +104,12 @@ struct py_layout {
 	uint32_t co_firstlineno; /* int */
 	uint32_t co_flags;	 /* int */
 	uint32_t co_bytecode; /* first instruction, or pointer to the bytes object */
+	/* Words a frame takes: an int by itself (3.12 and later), or the sum of two and
+	 * of what lies in front of the locals (3.11). */
+	uint32_t co_framesize;
+	uint32_t co_nlocalsplus;
+	uint32_t co_stacksize;
+	uint32_t fr_localsplus;
 
 	uint32_t ob_type;
 	uint32_t var_size; /* ob_size of a variable-sized object */
