@@ -55,11 +55,31 @@ struct node {
 	uint32_t epoch;
 };
 
+/* A run, or an account (ticks 0), that waits for the strata it belongs to: they come
+ * behind it, and both are to stand in one chunk. */
+struct pending {
+	uint32_t thread; /* by the task's number */
+	uint32_t state;
+	uint64_t first;
+	uint64_t ticks;
+	union {
+		struct {
+			uint32_t node;
+			uint32_t position1;
+		};
+		struct {
+			uint64_t cpu_ns;
+			uint64_t run_count;
+		};
+	};
+};
+
 /* A thread, and a run of it that may still grow. */
 struct thread {
 	struct decoder_thread t;
 	struct file_run run;
 	bool open;
+	uint64_t end; /* tick behind the last run received */
 };
 
 struct decoder {
@@ -83,6 +103,8 @@ struct decoder {
 	uint64_t *late;
 	size_t late_capacity;
 
+	struct pending *pending;
+	size_t pending_count, pending_capacity;
 	uint64_t base; /* tick of the last cut */
 	bool base_set;
 	int64_t clock_offset;
@@ -119,6 +141,7 @@ void decoder_free(struct decoder *d)
 	free(d->codes);
 	free(d->nodes);
 	free(d->threads);
+	free(d->pending);
 	free(d->path);
 	free(d->late);
 	free(d);
@@ -451,9 +474,79 @@ static void get_thread_end(struct decoder *d, struct varint_reader *v)
 
 	if (v->bad)
 		return;
-	close_run(d, t);
 	t->t.ended = true;
 	file_writer_thread_end(d->writer, t->t.file_thread, tick);
+}
+
+/* Into the file, or into the run before it if it goes on. */
+static void settle_run(struct decoder *d, const struct pending *p)
+{
+	struct thread *t = &d->threads[p->thread - 1];
+	const struct node *n = &d->nodes[p->node - 1];
+	struct file_run run = {
+		.thread = t->t.file_thread,
+		.node = file_node(d, p->node),
+		.line = n->kind == REC_NODE_PYTHON ?
+			line_of(d, code_at(d, n->ref), p->position1) :
+			FILE_NO_LINE,
+		.state = p->state,
+		.first = p->first,
+		.ticks = p->ticks,
+	};
+
+	if (run.node == 0) {
+		d->stats.lost += run.ticks;
+		return;
+	}
+	d->stats.samples += run.ticks;
+	if (t->open && t->run.node == run.node && t->run.line == run.line &&
+		t->run.state == run.state && t->run.first + t->run.ticks == run.first) {
+		t->run.ticks += run.ticks;
+		return;
+	}
+	close_run(d, t);
+	t->run = run;
+	t->open = true;
+}
+
+static void settle_account(struct decoder *d, const struct pending *p)
+{
+	struct thread *t = &d->threads[p->thread - 1];
+	struct file_cpu c = {
+		.thread = t->t.file_thread,
+		.tick = p->first,
+		.cpu_ns = p->cpu_ns,
+		.run_count = p->run_count,
+	};
+
+	/* The run before it ends here, so that no run spans an account. */
+	close_run(d, t);
+	file_writer_cpu(d->writer, d->segment, &c);
+}
+
+/* Write what lies before the tick `covered`; the rest goes on waiting. */
+static void settle(struct decoder *d, uint64_t covered)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < d->pending_count; i++) {
+		const struct pending *p = &d->pending[i];
+
+		if (p->first + p->ticks > covered)
+			d->pending[kept++] = *p;
+		else if (p->ticks != 0)
+			settle_run(d, p);
+		else
+			settle_account(d, p);
+	}
+	d->pending_count = kept;
+}
+
+static void wait_for_strata(struct decoder *d, const struct pending *p)
+{
+	d->pending = xgrow(
+		d->pending, d->pending_count, &d->pending_capacity, sizeof(*d->pending));
+	d->pending[d->pending_count++] = *p;
 }
 
 static void get_ticks(struct decoder *d, struct varint_reader *v)
@@ -482,6 +575,7 @@ static void get_ticks(struct decoder *d, struct varint_reader *v)
 	if (v->bad)
 		return;
 	file_writer_ticks(d->writer, &t);
+	settle(d, t.first + t.count);
 	if (d->clock_offset != 0) {
 		uint64_t from = t.start_ns - (uint64_t)d->clock_offset;
 
@@ -492,63 +586,36 @@ static void get_ticks(struct decoder *d, struct varint_reader *v)
 static void get_run(struct decoder *d, struct varint_reader *v)
 {
 	struct thread *t = thread_of(d, v);
-	uint32_t number = varint_get_max(v, MAX_NODES);
-	uint32_t position1 = varint_get_max(v, MAX_POSITION);
-	uint32_t state = varint_get_max(v, REC_STATE_MAX);
-	uint64_t first = varint_get(v);
-	uint64_t ticks = varint_get_max(v, INT32_MAX);
+	struct pending p = { 0 };
 
-	if (v->bad || number == 0 || number > d->node_count || ticks == 0 ||
-		first > UINT32_MAX) {
+	p.node = varint_get_max(v, MAX_NODES);
+	p.position1 = varint_get_max(v, MAX_POSITION);
+	p.state = varint_get_max(v, REC_STATE_MAX);
+	p.first = d->base + varint_get_max(v, UINT32_MAX);
+	p.ticks = varint_get_max(v, INT32_MAX);
+	/* Runs of a thread follow each other. */
+	if (v->bad || p.node == 0 || p.node > d->node_count || p.ticks == 0 ||
+		p.first < t->end) {
 		v->bad = true;
 		return;
 	}
-	first += d->base;
-	if (t->open && first < t->run.first + t->run.ticks) {
-		v->bad = true;
-		return;
-	}
-	struct node *n = &d->nodes[number - 1];
-	struct file_run run = {
-		.thread = t->t.file_thread,
-		.node = file_node(d, number),
-		.line = n->kind == REC_NODE_PYTHON ?
-			line_of(d, code_at(d, n->ref), position1) :
-			FILE_NO_LINE,
-		.state = state,
-		.first = first,
-		.ticks = ticks,
-	};
-
-	if (run.node == 0) {
-		d->stats.lost += ticks;
-		return;
-	}
-	d->stats.samples += ticks;
-	if (t->open && t->run.node == run.node && t->run.line == run.line &&
-		t->run.state == run.state && t->run.first + t->run.ticks == first) {
-		t->run.ticks += ticks;
-		return;
-	}
-	close_run(d, t);
-	t->run = run;
-	t->open = true;
+	p.thread = (uint32_t)(t - d->threads) + 1;
+	t->end = p.first + p.ticks;
+	wait_for_strata(d, &p);
 }
 
 static void get_cpu(struct decoder *d, struct varint_reader *v)
 {
 	struct thread *t = thread_of(d, v);
-	struct file_cpu c = { 0 };
+	struct pending p = { 0 };
 
-	c.tick = varint_get_max(v, UINT32_MAX) + d->base;
-	c.cpu_ns = varint_get(v);
-	c.run_count = varint_get(v);
+	p.first = d->base + varint_get_max(v, UINT32_MAX);
+	p.cpu_ns = varint_get(v);
+	p.run_count = varint_get(v);
 	if (v->bad)
 		return;
-	c.thread = t->t.file_thread;
-	/* The run before it ends here, so that no run spans a checkpoint. */
-	close_run(d, t);
-	file_writer_cpu(d->writer, d->segment, &c);
+	p.thread = (uint32_t)(t - d->threads) + 1;
+	wait_for_strata(d, &p);
 }
 
 static void get_gap(struct decoder *d, struct varint_reader *v)
@@ -583,6 +650,8 @@ static void get_cut(struct decoder *d, struct varint_reader *v)
 		v->bad = true;
 		return;
 	}
+	/* All strata are there; what lacks them lost them on the way. */
+	settle(d, UINT64_MAX);
 	close_all_runs(d);
 	d->base = base;
 }
@@ -622,6 +691,7 @@ static void decode(struct decoder *d, unsigned type, struct varint_reader *v, bo
 		*ret_cut = true;
 		break;
 	case REC_EPOCH:
+		settle(d, UINT64_MAX);
 		forget_epoch(d);
 		break;
 	case REC_CLOCK:
