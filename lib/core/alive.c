@@ -5,9 +5,11 @@
  * The program's death shows on a pidfd, which every sleep polls.  Its exec shows
  * in the main thread's clear_child_tid word, which the kernel zeroes when the
  * thread lets go of the memory: one load a tick.  The word lies when the C library
- * never set it (musl) or when main called pthread_exit, so a zero is only a hint:
- * kcmp then tells whether the program still has this memory.  Where the word is of
- * no use, kcmp is asked ten times a second.
+ * never set it (musl) or when main called pthread_exit, so a zero is only a hint,
+ * and the kernel is asked whether the program still has this memory: by kcmp, or,
+ * where that is not allowed (the program has capabilities, the task gave its own
+ * up), by the size of the address space, which /proc tells of both.  Where the word
+ * is of no use, that is asked ten times a second.
  *
  * The recorder's death shows on a socket or a pidfd; where neither is to be had
  * its beat tells: 5 s without one parks the sampler, 10 minutes end the task.
@@ -23,6 +25,7 @@ enum {
 	SLEEP_MAX_NS = 100000000, /* orders are seen at least this often */
 	POLL_NS = 10000000,
 	END_GRACE_NS = 200000000, /* without /proc: an end may yet show */
+	SIZE_TRIES = 5, /* the size may change between the two readings */
 };
 
 static int64_t seconds(int64_t s)
@@ -30,16 +33,18 @@ static int64_t seconds(int64_t s)
 	return s * 1000000000;
 }
 
+/* The main thread's id in most C libraries, a state in glibc 2.43; never 0 while the
+ * thread lives, but for musl. */
 static bool word_holds(struct core *c)
 {
 	uint32_t word = 0;
 
-	return load32(c->args.tid_word, &word) && word == (uint32_t)c->args.program_pid;
+	return load32(c->args.tid_word, &word) && word != 0;
 }
 
 void alive_init(struct core *c)
 {
-	c->tid_word_good = c->args.tid_word != 0 && word_holds(c);
+	c->tid_word_good = word_holds(c);
 	c->recorder_beat_ns = loop_now(c);
 }
 
@@ -92,20 +97,33 @@ static bool main_thread_ended(struct core *c)
 	return true;
 }
 
-/* Has the program gone to other memory?  Only a sure no lets the task go on. */
-static void check_memory(struct core *c)
+/* Two address spaces that are one have the same size, at the same instant. */
+static bool same_size(struct core *c)
 {
-	if (main_thread_ended(c))
-		return;
+	for (int i = 0; i < SIZE_TRIES; i++) {
+		uint64_t theirs = cpu_address_space(c->stat_fd);
 
+		if (theirs != 0 && theirs == cpu_address_space(c->self_stat_fd))
+			return true;
+	}
+	return false;
+}
+
+/* Does the program still have this memory? */
+static bool same_memory(struct core *c)
+{
 	long r = SYS5(__NR_kcmp, c->args.program_pid, c->ring.header->offer.tid, KCMP_VM, 0,
 		0);
 
-	/* A kernel without kcmp: the pidfd must do. */
-	if (r == 0 || r == -SYS_ENOSYS)
+	return r == 0 || (r < 0 && same_size(c));
+}
+
+/* Has the program gone to other memory?  Only a sure no lets the task go on. */
+static void check_memory(struct core *c)
+{
+	if (main_thread_ended(c) || same_memory(c))
 		return;
-	/* Other memory, or no longer allowed to ask: it has become another program,
-	 * unless it ended between the two looks. */
+	/* It has become another program, unless it ended between the two looks. */
 	if (main_thread_ended(c))
 		return;
 	wait_for_an_end(c, c->stat_fd < 0 ? END_GRACE_NS : 0);

@@ -185,6 +185,7 @@ struct core {
 	bool recorder_is_socket;
 	int task_directory; /* /proc/PID/task of the program, -1 */
 	int stat_fd; /* of the program's main thread, -1 */
+	int self_stat_fd; /* of the task, -1 */
 	bool tid_word_good;
 	int64_t mm_checked_ns;
 	uint32_t recorder_beat;
@@ -338,6 +339,8 @@ bool cpu_runs_outside(struct core *c, struct thread *t);
 int64_t cpu_of_program(struct core *c);
 /* The letter of the main thread's state, or '?'. */
 char cpu_main_state(struct core *c);
+/* Size of the address space in a stat file, bytes; 0 when it cannot be read. */
+uint64_t cpu_address_space(int stat_fd);
 /* Stopped by a signal or a tracer? */
 bool cpu_program_stopped(struct core *c);
 

@@ -94,18 +94,43 @@ static bool read_schedstat(struct thread *t, uint64_t *ret_cpu, uint64_t *ret_ru
 	return true;
 }
 
-/* The letter behind the name in a stat file. */
+/* What stands behind the name in a stat file: "S 1 2 ...".  The name may hold
+ * anything, so the last parenthesis counts.  Returns how much there is. */
+static long behind_name(int fd, char *text, const char **ret_at)
+{
+	long n = fd >= 0 ? sys_pread(fd, text, FILE_BYTES) : -1;
+
+	for (long i = n - 3; i > 0; i--)
+		if (text[i] == ')') {
+			*ret_at = text + i + 2;
+			return n - i - 2;
+		}
+	return 0;
+}
+
 static char state_letter(int fd)
 {
 	char text[FILE_BYTES];
-	long n = fd >= 0 ? sys_pread(fd, text, sizeof(text)) : -1;
+	const char *at;
 
-	/* The name is at most 64 bytes long and may hold anything, so the last
-	 * parenthesis counts; no number behind it has one. */
-	for (long i = n - 3; i > 0; i--)
-		if (text[i] == ')')
-			return text[i + 2];
-	return '?';
+	return behind_name(fd, text, &at) > 0 ? *at : '?';
+}
+
+uint64_t cpu_address_space(int stat_fd)
+{
+	/* The state is the first of these fields, the size the 21st; signs do not
+	 * matter to number(), which passes over all that is no digit. */
+	enum { NUMBERS_BEFORE = 19 };
+	char text[FILE_BYTES];
+	const char *at;
+	long n = behind_name(stat_fd, text, &at);
+	const char *end = at + n;
+
+	if (n <= 0)
+		return 0;
+	for (int i = 0; i < NUMBERS_BEFORE; i++)
+		(void)number(&at, end);
+	return number(&at, end);
 }
 
 char cpu_main_state(struct core *c)

@@ -208,7 +208,7 @@ static void open_proc(struct core *c)
 	uint32_t pid = 0;
 
 	c->task_directory = -1;
-	c->stat_fd = -1;
+	c->stat_fd = c->self_stat_fd = -1;
 	for (long i = 0; i < n && self[i] >= '0' && self[i] <= '9'; i++)
 		pid = pid * 10 + (uint32_t)(self[i] - '0');
 	if (pid == 0 || pid != (uint32_t)SYS0(__NR_getpid))
@@ -217,6 +217,7 @@ static void open_proc(struct core *c)
 	c->task_directory = (int)sys_openat(HERE, path, OPEN_DIRECTORY);
 	memcpy(p, "/stat", 6);
 	c->stat_fd = (int)sys_openat(HERE, path, OPEN_READ);
+	c->self_stat_fd = (int)sys_openat(HERE, "/proc/self/stat", OPEN_READ);
 }
 
 struct iovec_raw {
