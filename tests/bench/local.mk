@@ -1,1 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
+# Never part of check: what it shows depends on the machine and on who else uses it.
+# `make bench BENCH_FLAGS=--quick`; BENCH_FLAGS=--help tells what else there is.
+BENCH_FLAGS =
+
+bench: all
+	$(srcdir)/tests/bench/bench.py --pystack src/pystack $(BENCH_FLAGS)
+.PHONY: bench
+
+EXTRA_DIST += \
+	tests/bench/bench.py \
+	tests/bench/sleep-loop.c \
+	tests/bench/workloads.py
