@@ -455,6 +455,9 @@ int follow_end(struct follow *f, enum file_end_why why, uint64_t status, struct 
 	bool cut = false;
 	int r = 0;
 
+	/* While the program may still be there to be asked. */
+	(void)follow_drain(f, &cut, &ignored);
+	follow_name_threads(f);
 	order(f, RING_ORDER_LEAVE);
 	bool left = await_leaving(f);
 

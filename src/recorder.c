@@ -43,7 +43,7 @@ enum {
 	DRAIN_MAX_MS = 100,
 	DRAIN_MUCH_BYTES = 64 << 10, /* drain sooner next time */
 	FLUSH_NS = 1000000000,
-	NAMES_NS = 1000000000,
+	NAMES_NS = 200000000,
 	CHILDREN_NS = 250000000,
 	MAX_STRANGERS = 64, /* children that are named at the end */
 	SEARCH_FIRST_MS = 150,
@@ -810,7 +810,7 @@ static void say_why_empty(struct recorder *r)
 				 "apart",
 				ran_ms, (double)r->o->sampling.interval_ns / 1e6);
 		else
-			msg_info("no samples: in %llu ticks no thread had a Python frame",
+			msg_info("no samples: at none of %llu ticks had a thread a Python frame",
 				(unsigned long long)r->stats.counters[RING_TICKS]);
 	} else if (r->found_kind[0] == '\0' && r->child != 0) {
 		msg_info("no samples: no Python process showed itself below '%s' within %.0f ms",
@@ -825,10 +825,11 @@ static void say_end(struct recorder *r, uint64_t bytes)
 	double own = (double)c[RING_CPU_NS] + (double)clock_process_cpu_ns();
 
 	msg_line("[ pystack record: wrote %.3f MB %s (%llu samples, %u process%s, %llu "
-		 "threads, %llu lost, %llu approximate, %llu late, overhead %.2f%% of a core) ]",
+		 "thread%s, %llu lost, %llu approximate, %llu late, overhead %.2f%% of a core) ]",
 		(double)bytes / 1e6, r->o->output, (unsigned long long)r->stats.samples,
 		r->segments, r->segments == 1 ? "" : "es",
-		(unsigned long long)r->stats.threads, (unsigned long long)r->stats.lost,
+		(unsigned long long)r->stats.threads, r->stats.threads == 1 ? "" : "s",
+		(unsigned long long)r->stats.lost,
 		(unsigned long long)c[RING_APPROXIMATE], (unsigned long long)c[RING_LATE],
 		elapsed > 0 ? 100 * own / elapsed : 0);
 	if (r->stats.samples == 0)

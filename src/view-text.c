@@ -276,6 +276,14 @@ static uint64_t hash_of_row(uint32_t entry, const void *context)
 	return ((const struct table *)context)->rows[entry].hash;
 }
 
+/* A function, or what a special frame says: those lie above all functions. */
+static uint64_t symbol_of(const struct model_frame *f)
+{
+	return f->kind == MODEL_PYTHON ?
+		f->function :
+		(1ull << 40) + ((uint64_t)f->kind << 33) + f->missing;
+}
+
 /* What a frame is under a key, as one number. */
 static uint64_t key_of(const struct table *t, enum view_key key,
 	const struct profile_sample *s, const struct model_frame *f, uint32_t frame)
@@ -285,9 +293,7 @@ static uint64_t key_of(const struct table *t, enum view_key key,
 
 	switch (key) {
 	case VIEW_SYMBOL:
-		/* Special frames lie above all functions. */
-		return f->kind == MODEL_PYTHON ? f->function :
-						 (1ull << 40) + ((uint64_t)f->kind << 33);
+		return symbol_of(f);
 	case VIEW_FILE:
 		return f->kind == MODEL_PYTHON ?
 			(uint64_t)(uintptr_t)model_function(m, f->function)->file :
@@ -403,36 +409,55 @@ static int compare_entries(const void *a, const void *b)
 
 /* --- texts of keys --- */
 
-/* The last components of a path that fit; "...": what was cut. */
-static void add_path(struct buf *b, const char *path, size_t columns, bool full)
+/* The last components of a path that fit; of one that does not, its end. */
+static void add_path(struct buf *b, const char *path, size_t columns)
 {
 	struct buf clean = BUF_INIT(FILE_TEXT_MAX * 4);
 
 	frame_text_clean(&clean, path);
 	const char *at = buf_text(&clean);
+	size_t width = str_width(at, strlen(at));
+	bool cut = false;
 
-	/* Names like "<string>" stand as they are. */
-	while (!full && str_width(at, strlen(at)) > columns) {
-		const char *slash = strchr(at[0] == '/' ? at + 1 : at, '/');
-
+	for (const char *slash; width > columns; width = str_width(at, strlen(at))) {
+		slash = strchr(at[0] == '/' ? at + 1 : at, '/');
 		if (slash == NULL)
 			break;
 		at = slash + 1;
+	}
+	for (; width > columns && *at != '\0'; cut = true) {
+		size_t bytes;
+
+		width -= str_character_width(str_character(at, strlen(at), &bytes));
+		at += bytes;
+	}
+	if (cut && columns > 1) {
+		size_t bytes;
+
+		(void)str_character(at, strlen(at), &bytes);
+		buf_add_byte(b, '~');
+		at += bytes;
 	}
 	buf_add_str(b, at);
 	buf_done(&clean);
 }
 
+/* "path:line" in so many columns; full paths take what they need. */
 static void add_location(struct buf *b, const struct model *m, const struct model_frame *f,
-	int64_t line, const struct view_options *o)
+	int64_t line, size_t columns, const struct view_options *o)
 {
-	enum { LOCATION_COLUMNS = 30 };
+	char number[24] = "";
 
 	if (f->kind != MODEL_PYTHON)
 		return;
-	add_path(b, model_function(m, f->function)->file, LOCATION_COLUMNS, o->full_paths);
 	if (line > 0)
-		buf_printf(b, ":%" PRId64, line);
+		(void)snprintf(number, sizeof(number), ":%" PRId64, line);
+	if (o->full_paths)
+		columns = SIZE_MAX;
+	else
+		columns = columns > strlen(number) + 8 ? columns - strlen(number) : 8;
+	add_path(b, model_function(m, f->function)->file, columns);
+	buf_add_str(b, number);
 }
 
 static void add_state(struct buf *b, uint32_t state)
@@ -446,7 +471,7 @@ static void add_state(struct buf *b, uint32_t state)
 
 /* The text of one key of a row. */
 static void add_key(struct buf *b, const struct rows_with_origin *w, uint32_t entry,
-	enum view_key key)
+	enum view_key key, size_t columns)
 {
 	const struct model *m = w->t.p->model;
 	const struct profile_sample *s = &w->t.p->samples[w->origins[entry].sample];
@@ -459,10 +484,11 @@ static void add_key(struct buf *b, const struct rows_with_origin *w, uint32_t en
 		frame_text_name(b, m, f);
 		break;
 	case VIEW_FILE:
-		add_location(b, m, f, 0, w->t.o);
-		break;
 	case VIEW_SRCLINE:
-		add_location(b, m, f, f->line, w->t.o);
+		if (f->kind != MODEL_PYTHON)
+			frame_text_name(b, m, f);
+		else
+			add_location(b, m, f, key == VIEW_FILE ? 0 : f->line, columns, w->t.o);
 		break;
 	case VIEW_THREAD:
 		frame_text_thread(b, m, s->thread);
@@ -491,13 +517,15 @@ struct columns {
 	bool where; /* a File:Line column follows the last */
 };
 
-static void add_where(struct buf *b, const struct rows_with_origin *w, uint32_t entry)
+static void add_where(
+	struct buf *b, const struct rows_with_origin *w, uint32_t entry, size_t columns)
 {
 	const struct model *m = w->t.p->model;
 	const struct model_frame *f = model_frame(m, w->origins[entry].frame);
 
 	if (f->kind == MODEL_PYTHON)
-		add_location(b, m, f, model_function(m, f->function)->first_line, w->t.o);
+		add_location(
+			b, m, f, model_function(m, f->function)->first_line, columns, w->t.o);
 }
 
 static void column_text(struct buf *b, const struct rows_with_origin *w, uint32_t entry,
@@ -505,9 +533,9 @@ static void column_text(struct buf *b, const struct rows_with_origin *w, uint32_
 {
 	buf_clear(b);
 	if (c->where && column + 1 == c->count)
-		add_where(b, w, entry);
+		add_where(b, w, entry, c->width[column]);
 	else
-		add_key(b, w, entry, w->t.o->keys[column]);
+		add_key(b, w, entry, w->t.o->keys[column], c->width[column]);
 }
 
 static const char *column_title(const struct rows_with_origin *w, const struct columns *c,
@@ -517,39 +545,66 @@ static const char *column_title(const struct rows_with_origin *w, const struct c
 						    key_titles[w->t.o->keys[column]];
 }
 
-/* Widths that the shown rows need, shared out so that a line fits. */
+/* Does this column hold paths, which can be shortened to fit? */
+static bool is_path_column(
+	const struct rows_with_origin *w, const struct columns *c, size_t column)
+{
+	if (c->where && column + 1 == c->count)
+		return true;
+	return w->t.o->keys[column] == VIEW_FILE || w->t.o->keys[column] == VIEW_SRCLINE;
+}
+
+/* The columns that a row's texts need, at most `most`. */
+static size_t width_needed(const struct rows_with_origin *w, struct columns *c, size_t column,
+	const uint32_t *entries, size_t shown, size_t most)
+{
+	struct buf b = BUF_INIT(FILE_TEXT_MAX * 4);
+	size_t needed = strlen(column_title(w, c, column));
+
+	c->width[column] = most;
+	for (size_t i = 0; i < shown; i++) {
+		column_text(&b, w, entries[i], c, column);
+		size_t width = str_width(buf_text(&b), b.size);
+
+		if (width > needed)
+			needed = width;
+	}
+	buf_done(&b);
+	return needed < most ? needed : most;
+}
+
+/*
+ * Share the room out: names first, as wide as they are up to half of it, then paths,
+ * which are shortened to what is left.
+ */
 static void lay_out(struct columns *c, const struct rows_with_origin *w,
 	const uint32_t *entries, size_t shown, size_t room)
 {
-	struct buf b = BUF_INIT(FILE_TEXT_MAX * 4);
-	size_t sum = 0;
+	enum { PATH_LEAST = 20, NAME_LEAST = 16 };
+	size_t used = 0, paths = 0;
 
 	for (size_t i = 0; i < w->t.o->key_count; i++)
 		c->where |= w->t.o->keys[i] == VIEW_SYMBOL;
 	c->count = w->t.o->key_count + c->where;
+	for (size_t i = 0; i < c->count; i++)
+		paths += is_path_column(w, c, i);
 	for (size_t i = 0; i < c->count; i++) {
-		c->width[i] = strlen(column_title(w, c, i));
-		for (size_t j = 0; j < shown; j++) {
-			column_text(&b, w, entries[j], c, i);
-			size_t width = str_width(buf_text(&b), b.size);
+		size_t kept = (PATH_LEAST + 2) * paths;
+		size_t most = room > used + kept + NAME_LEAST ? room - used - kept : NAME_LEAST;
 
-			if (width > c->width[i])
-				c->width[i] = width;
-		}
-		sum += c->width[i] + 2;
+		if (is_path_column(w, c, i))
+			continue;
+		c->width[i] = width_needed(w, c, i, entries, shown, most);
+		used += c->width[i] + 2;
 	}
-	buf_done(&b);
-	/* Take from the widest until it fits; the last column may run over. */
-	while (sum > room) {
-		size_t widest = 0;
+	for (size_t i = 0; i < c->count; i++) {
+		if (!is_path_column(w, c, i))
+			continue;
+		size_t left = room > used + PATH_LEAST ? (room - used) / paths : PATH_LEAST;
 
-		for (size_t i = 0; i + 1 < c->count; i++)
-			if (c->width[i] > c->width[widest])
-				widest = i;
-		if (c->count < 2 || c->width[widest] <= 16)
-			break;
-		c->width[widest]--;
-		sum--;
+		c->width[i] = width_needed(w, c, i, entries, shown, left);
+		used += c->width[i] + 2;
+		paths--;
 	}
 }
 
@@ -680,8 +735,7 @@ static uint64_t hash_of_branch(uint32_t entry, const void *context)
 static uint32_t branch_of(struct tree *t, uint32_t parent, uint32_t frame)
 {
 	const struct model_frame *f = model_frame(t->p->model, frame);
-	uint64_t function = f->kind == MODEL_PYTHON ? f->function :
-						      (1ull << 40) + ((uint64_t)f->kind << 33);
+	uint64_t function = symbol_of(f);
 	uint64_t hash = hash_branch(parent, function);
 	uint32_t at = (uint32_t)hash, entry;
 
@@ -767,7 +821,7 @@ static void push_children(const struct tree *t, uint32_t branch, uint32_t depth,
 
 static void print_branch(const struct tree *t, const struct waiting *w, int64_t total)
 {
-	enum { INDENT_MAX = 40 };
+	enum { INDENT_MAX = 40, LOCATION_COLUMNS = 40 };
 	const struct branch *b = &t->branches[w->branch];
 	const struct model_frame *f = model_frame(t->p->model, b->frame);
 	struct buf text = BUF_INIT(FILE_TEXT_MAX * 4);
@@ -783,7 +837,8 @@ static void print_branch(const struct tree *t, const struct waiting *w, int64_t 
 	if (f->kind == MODEL_PYTHON) {
 		buf_add_str(&text, "  ");
 		add_location(&text, t->p->model, f,
-			model_function(t->p->model, f->function)->first_line, t->o);
+			model_function(t->p->model, f->function)->first_line, LOCATION_COLUMNS,
+			t->o);
 	}
 	printf("%s\n", buf_text(&text));
 	buf_done(&text);

@@ -219,8 +219,10 @@ struct core {
 	struct gil gils[MAX_INTERPRETERS];
 	uint32_t listing;
 	bool relist;
+	bool unentered; /* thread states without a frame were left out of the table */
 	int64_t listed_ns;
 	uint32_t thread_count; /* entries used so far, free ones included */
+	uint32_t free_threads; /* of these */
 	uint32_t next_thread_id;
 	bool all_changed; /* every thread has to be walked at the next tick */
 
@@ -278,6 +280,8 @@ int sample_check_layout(struct core *c);
 
 /* walk.c */
 void walk_read(struct core *c, uint64_t ts, struct walk *w);
+/* Has the thread state a frame? */
+bool walk_has_frame(struct core *c, uint64_t ts);
 /* Does the edge from the leaf to its caller still read as in w? */
 bool walk_edge_again(struct core *c, uint64_t ts, const struct walk *w);
 

@@ -316,13 +316,17 @@ static bool heads_moved(struct core *c)
 	return false;
 }
 
+static bool any_switched(struct core *c)
+{
+	for (uint32_t i = 0; i < c->gil_count; i++)
+		if (c->gils[i].new_switches != 0)
+			return true;
+	return false;
+}
+
 /* Threads that do not hold the GIL but may have since the last tick. */
 static void look_at_others(struct core *c)
 {
-	bool some_changed = c->all_changed;
-
-	for (uint32_t i = 0; i < c->gil_count && !some_changed; i++)
-		some_changed = c->gils[i].new_switches > 1 || c->gils[i].interpreters > 1;
 	for (uint32_t i = 0; i < c->thread_count; i++) {
 		struct thread *t = &c->threads[i];
 
@@ -366,7 +370,8 @@ void sample_tick(struct core *c)
 		read_ledger(c, &c->gils[i]);
 		look_at_holder(c, &c->gils[i]);
 	}
-	if (c->relist || heads_moved(c) || c->now_ns - c->listed_ns > RELIST_NS)
+	if (c->relist || heads_moved(c) || c->now_ns - c->listed_ns > RELIST_NS ||
+		(c->unentered && any_switched(c)))
 		threads_list(c);
 	look_at_others(c);
 	c->all_changed = false;

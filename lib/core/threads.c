@@ -179,21 +179,37 @@ bool threads_interpreters(struct core *c)
 
 static struct thread *free_entry(struct core *c)
 {
-	if (c->thread_count < MAX_THREADS)
-		return &c->threads[c->thread_count++];
-	for (uint32_t i = 0; i < MAX_THREADS; i++)
-		if (c->threads[i].id == 0)
+	/* Entries that were used before first: every tick goes over all used ones. */
+	for (uint32_t i = 0; c->free_threads != 0 && i < c->thread_count; i++)
+		if (c->threads[i].id == 0) {
+			c->free_threads--;
 			return &c->threads[i];
-	return NULL;
+		}
+	return c->thread_count < MAX_THREADS ? &c->threads[c->thread_count++] : NULL;
 }
 
-/* A thread state that is not in the table yet. */
+static void release_entry(struct core *c, struct thread *t)
+{
+	t->id = 0;
+	c->free_threads++;
+}
+
+/*
+ * A thread state that is not in the table yet.  Until it has a frame it is left out: a
+ * new one bears its creator's ids up to the moment it runs, and those that never run
+ * Python have nothing to show.
+ */
 static void enter_thread(struct core *c, const struct interpreter *in, uint64_t ts,
 	uint64_t pthread, uint32_t tid)
 {
-	struct thread *t = free_entry(c);
+	struct thread *t;
 	struct record r;
 
+	if (!walk_has_frame(c, ts)) {
+		c->unentered = true;
+		return;
+	}
+	t = free_entry(c);
 	if (t == NULL) {
 		count(c, RING_LOST_THREADS, 1);
 		return;
@@ -213,7 +229,7 @@ static void enter_thread(struct core *c, const struct interpreter *in, uint64_t 
 	/* A thread state without a kernel thread: left over from a fork in C. */
 	cpu_open(c, t);
 	if (t->schedstat == -SYS_ENOENT) {
-		t->id = 0;
+		release_entry(c, t);
 		return;
 	}
 	if (t->schedstat < 0)
@@ -225,7 +241,7 @@ static void enter_thread(struct core *c, const struct interpreter *in, uint64_t 
 	record_number(&r, in->id);
 	if (!record_put(c, &r, false)) {
 		cpu_close(c, t);
-		t->id = 0;
+		release_entry(c, t);
 		c->relist = true;
 		return;
 	}
@@ -246,7 +262,7 @@ void thread_end(struct core *c, struct thread *t)
 	record_number(&r, c->tick);
 	(void)record_put(c, &r, true);
 	index_remove(c, t);
-	t->id = 0;
+	release_entry(c, t);
 }
 
 bool thread_linked(struct core *c, const struct thread *t)
@@ -304,7 +320,7 @@ static void mark_twins(struct core *c)
 void threads_list(struct core *c)
 {
 	c->listing++;
-	c->relist = false;
+	c->relist = c->unentered = false;
 	c->listed_ns = c->now_ns;
 	for (uint32_t i = 0; i < c->interpreter_count; i++) {
 		struct interpreter *in = &c->interpreters[i];

@@ -226,6 +226,13 @@ void walk_read(struct core *c, uint64_t ts, struct walk *w)
 		ends_at_root(c, &own, c->codes[w->frame[w->stored - 1].code].flags);
 }
 
+bool walk_has_frame(struct core *c, uint64_t ts)
+{
+	uint64_t at;
+
+	return py_frame_first(NULL, &c->layout, ts, &at) && at != 0;
+}
+
 bool walk_edge_again(struct core *c, uint64_t ts, const struct walk *w)
 {
 	struct py_frame leaf, caller;

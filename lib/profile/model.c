@@ -169,7 +169,7 @@ const char *model_special_name(const struct model_frame *f, char *text, size_t s
 {
 	switch (f->kind) {
 	case MODEL_TRUNCATED:
-		(void)snprintf(text, size, "[truncated: %u or more frames left out]", f->missing);
+		(void)snprintf(text, size, "[truncated: %u+ frames]", f->missing);
 		return text;
 	case MODEL_UNREADABLE:
 		return "[unreadable]";
