@@ -27,6 +27,7 @@
 enum {
 	SYS_EPERM = 1,
 	SYS_ENOENT = 2,
+	SYS_ESRCH = 3,
 	SYS_EINTR = 4,
 	SYS_EAGAIN = 11,
 	SYS_ENOSYS = 38,

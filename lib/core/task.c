@@ -409,6 +409,9 @@ long core_task(void *arg)
 	} else if (c->args.recorder_pid > 0) {
 		c->recorder_pidfd =
 			(int)SYS2(__NR_pidfd_open, c->args.recorder_pid, 0);
+		/* Killed between the clone and here. */
+		if (c->recorder_pidfd == -SYS_ESRCH)
+			task_leave(c, RING_LEAVE_RECORDER_GONE, 0);
 		c->ring.header->offer.recorder_seen = c->recorder_pidfd >= 0;
 	}
 	alive_init(c);

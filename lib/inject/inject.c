@@ -242,11 +242,30 @@ static bool has_ended(int pidfd, int ms)
 	return poll(&p, 1, ms) > 0;
 }
 
+/* The task's ring, once it has its size and is sealed; -1 before. */
+static int open_ring(pid_t task)
+{
+	char path[64], target[64];
+
+	(void)snprintf(path, sizeof(path), "/proc/%d/fd/0", (int)task);
+	ssize_t n = readlink(path, target, sizeof(target) - 1);
+
+	if (n <= 0)
+		return -1;
+	target[n] = '\0';
+	if (strncmp(target, "/memfd:pystack-ring", 19) != 0)
+		return -1;
+	int fd = open(path, O_RDWR | O_CLOEXEC);
+
+	if (fd >= 0 && (fcntl(fd, F_GET_SEALS) & F_SEAL_SHRINK) == 0)
+		fd_close(&fd);
+	return fd;
+}
+
 /* Find the task from outside, and its ring: descriptor 0 of an otherwise empty table. */
 static int find_task(struct inject_task *t, struct err *err)
 {
 	int64_t end = clock_monotonic_ns() + TASK_WAIT_MS * 1000000ll;
-	char path[64], target[64];
 
 	do {
 		if (t->task == 0)
@@ -257,26 +276,42 @@ static int find_task(struct inject_task *t, struct err *err)
 			return err_set(err, -E_GONE,
 				"the sampler task ended as it started (does a seccomp filter "
 				"or a security module forbid what it needs?)");
-		(void)snprintf(path, sizeof(path), "/proc/%d/fd/0", (int)t->task);
-		ssize_t n = t->task_pidfd >= 0 ? readlink(path, target, sizeof(target) - 1) : -1;
-
-		if (n > 0) {
-			target[n] = '\0';
-			if (strncmp(target, "/memfd:pystack-ring", 19) == 0)
-				t->ring_fd = open(path, O_RDWR | O_CLOEXEC);
-			if (t->ring_fd >= 0)
-				return 0;
-		}
+		if (t->task_pidfd >= 0)
+			t->ring_fd = open_ring(t->task);
+		if (t->ring_fd >= 0)
+			return 0;
 		clock_sleep_ns(NAP_NS);
 	} while (clock_monotonic_ns() < end);
 	return err_set(err, -E_TIMEOUT, "the sampler task did not show itself within %d s",
 		TASK_WAIT_MS / 1000);
 }
 
+/* Tasks whose recorder was killed have left, but nobody reaped them. */
+static void reap_old_tasks(struct job *j)
+{
+	struct proc_ids children;
+	int64_t ignored;
+
+	if (proc_children(j->pid, &children) != 0)
+		return;
+	for (size_t i = 0; i < children.count; i++) {
+		struct proc_stat st;
+		struct proc_status status;
+
+		if (proc_stat_read(children.id[i], 0, &st) == 0 && st.state == 'Z' &&
+			strcmp(st.comm, "pystack") == 0 &&
+			proc_status_read(children.id[i], &status) == 0)
+			(void)call(j, &ignored, SYS_wait4, (uint64_t)status.inner_pid, 0,
+				(uint64_t)(unsigned)WAIT_CLONE | 1 /* WNOHANG */, 0, 0, 0);
+	}
+	proc_ids_done(&children);
+}
+
 static void start_job(struct job *j)
 {
 	j->result = open_program(j);
 	if (j->result == 0) {
+		reap_old_tasks(j);
 		j->result = put_in(j);
 		j->task->held_ns += borrow_end(&j->borrow);
 	}
@@ -384,21 +419,37 @@ void inject_abandon(struct inject_task *t)
 	fd_close(&t->ring_fd);
 }
 
-pid_t inject_find_task(pid_t pid)
+/* Every process of this name, the recorders among them. */
+static int sampler_tasks(struct proc_ids *ret)
 {
-	struct proc_ids children;
-	pid_t found = 0;
+	struct proc_ids all;
+	size_t kept = 0;
+	int r = proc_all(&all);
 
-	if (proc_children(pid, &children) != 0)
-		return 0;
-	for (size_t i = 0; i < children.count && found == 0; i++) {
+	if (r != 0)
+		return r;
+	for (size_t i = 0; i < all.count; i++) {
 		struct proc_stat st;
 
-		if (proc_stat_read(children.id[i], 0, &st) == 0 &&
-			strcmp(st.comm, "pystack") == 0 && st.state != 'Z' && st.state != 'X' &&
-			syscall(SYS_kcmp, pid, children.id[i], KCMP_VM, 0, 0) == 0)
-			found = children.id[i];
+		if (proc_stat_read(all.id[i], 0, &st) == 0 && strcmp(st.comm, "pystack") == 0 &&
+			st.state != 'Z' && st.state != 'X')
+			all.id[kept++] = all.id[i];
 	}
-	proc_ids_done(&children);
+	all.count = kept;
+	*ret = all;
+	return 0;
+}
+
+pid_t inject_find_task(pid_t pid)
+{
+	struct proc_ids tasks;
+	pid_t found = 0;
+
+	if (sampler_tasks(&tasks) != 0)
+		return 0;
+	for (size_t i = 0; i < tasks.count && found == 0; i++)
+		if (syscall(SYS_kcmp, pid, tasks.id[i], KCMP_VM, 0, 0) == 0)
+			found = tasks.id[i];
+	proc_ids_done(&tasks);
 	return found;
 }

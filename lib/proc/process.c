@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "base/parse.h"
 #include "base/xalloc.h"
 
 enum {
@@ -176,30 +177,43 @@ static void add_id(struct proc_ids *ids, pid_t id)
 	ids->id[ids->count++] = id;
 }
 
-int proc_threads(pid_t pid, struct proc_ids *ret)
+/* The entries of a folder that are numbers. */
+static int numbers_in(const char *path, struct proc_ids *ret)
 {
-	char path[64];
 	struct proc_ids ids = { 0 };
-
-	(void)snprintf(path, sizeof(path), "/proc/%d/task", (int)pid);
 	DIR *folder = opendir(path);
 
 	if (folder == NULL)
 		return -errno;
 	for (struct dirent *e; (e = readdir(folder)) != NULL;) {
-		int id;
+		uint64_t id;
 
-		if (sscanf(e->d_name, "%d", &id) != 1)
-			continue;
-		add_id(&ids, id);
-		if (id == pid && ids.count > 1) {
-			ids.id[ids.count - 1] = ids.id[0];
-			ids.id[0] = id;
-		}
+		if (parse_number(e->d_name, INT32_MAX, &id) == 0)
+			add_id(&ids, (pid_t)id);
 	}
 	(void)closedir(folder);
 	*ret = ids;
 	return 0;
+}
+
+int proc_all(struct proc_ids *ret)
+{
+	return numbers_in("/proc", ret);
+}
+
+int proc_threads(pid_t pid, struct proc_ids *ret)
+{
+	char path[64];
+
+	(void)snprintf(path, sizeof(path), "/proc/%d/task", (int)pid);
+	int r = numbers_in(path, ret);
+
+	for (size_t i = 0; r == 0 && i < ret->count; i++)
+		if (ret->id[i] == pid) {
+			ret->id[i] = ret->id[0];
+			ret->id[0] = pid;
+		}
+	return r;
 }
 
 int proc_children(pid_t pid, struct proc_ids *ret)

@@ -56,6 +56,9 @@ struct proc_ids {
 
 void proc_ids_done(struct proc_ids *ids);
 
+/* All processes of this pid namespace that /proc shows. */
+int proc_all(struct proc_ids *ret);
+
 /* Thread ids of a process, the main thread first. */
 int proc_threads(pid_t pid, struct proc_ids *ret);
 
