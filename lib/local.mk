@@ -21,7 +21,7 @@ lib_core_libcore_a_SOURCES = \
 	lib/core/fault-x86-64-sig.c \
 	lib/core/intern.c \
 	lib/core/loop.c \
-	lib/core/mem.c \
+	lib/core/memops.c \
 	lib/core/runs.c \
 	lib/core/sample.c \
 	lib/core/strata.c \

@@ -2,7 +2,6 @@
 #include "base/parse.h"
 
 #include <errno.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -29,7 +28,7 @@ int parse_number(const char *text, uint64_t max, uint64_t *ret)
 	return 0;
 }
 
-/* A decimal fraction and one of the units; a value above 0. */
+/* A decimal fraction and one of the units; a finite value of at least 0. */
 static int parse_with_unit(const char *text, const struct unit *units, double *ret)
 {
 	char *end;
@@ -40,15 +39,12 @@ static int parse_with_unit(const char *text, const struct unit *units, double *r
 		return -EINVAL;
 	errno = 0;
 	value = strtod(text, &end);
-	if (errno != 0 || !isfinite(value))
+	if (errno != 0 || value > 1e300)
 		return -ERANGE;
 	for (const struct unit *u = units; u->name != NULL; u++) {
 		if (strcasecmp(end, u->name) != 0)
 			continue;
-		value *= u->factor;
-		if (!(value > 0))
-			return -ERANGE;
-		*ret = value;
+		*ret = value * u->factor;
 		return 0;
 	}
 	return -EINVAL;
@@ -97,5 +93,19 @@ int parse_size(const char *text, uint64_t *ret_bytes)
 	if (value < 1 || value > 9e18)
 		return -ERANGE;
 	*ret_bytes = (uint64_t)value;
+	return 0;
+}
+
+int parse_percent(const char *text, double *ret_percent)
+{
+	static const struct unit units[] = { { "", 1 }, { "%", 1 }, { NULL, 0 } };
+	double value;
+	int r = parse_with_unit(text, units, &value);
+
+	if (r != 0)
+		return r;
+	if (value > 100)
+		return -ERANGE;
+	*ret_percent = value;
 	return 0;
 }

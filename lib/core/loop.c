@@ -21,7 +21,7 @@ enum {
 	LAYOUT_WAIT_S = 10,
 	CLOCK_OWN_CPU = 3, /* CLOCK_THREAD_CPUTIME_ID */
 	SPIN_CHECK_TICKS = 512,
-	CORE_SHARE_PPM = 2000,	/* 0.2 % of a core, whatever the program does */
+	CORE_SHARE_PPM = 2000,  /* 0.2 % of a core, whatever the program does */
 	SLOWEST_NS = 100000000, /* 10 a second */
 };
 
@@ -237,8 +237,8 @@ void loop_run(struct core *c)
 	c->adapt_program_cpu = cpu_of_program(c);
 	c->relist = true;
 	strata_init(&c->strata,
-		(uint64_t)c->now_ns ^ ((uint64_t)c->ring.header->offer.tid << 32), c->now_ns,
-		length);
+		(uint64_t)c->now_ns ^ ((uint64_t)c->ring.header->offer.tid << 32),
+		c->now_ns, length);
 	__atomic_store_n(&c->ring.header->state, RING_RUNNING, __ATOMIC_RELEASE);
 	adapt(c);
 	if ((c->options.flags & RING_OPT_SPIN) != 0)

@@ -59,7 +59,8 @@ static void index_remove(struct core *c, struct thread *t)
 			break;
 		uint32_t home = slot_of(c->threads[entry - 1].ts);
 
-		if (((i - home) & (THREAD_INDEX - 1)) >= ((i - hole) & (THREAD_INDEX - 1))) {
+		if (((i - home) & (THREAD_INDEX - 1)) >=
+			((i - hole) & (THREAD_INDEX - 1))) {
 			c->thread_index[hole] = entry;
 			hole = i;
 		}
@@ -86,7 +87,8 @@ static void find_tid_offset(struct core *c, uint64_t runtime)
 			return;
 		}
 	for (uint32_t at = 4; at < TID_SCAN_BYTES; at += 4)
-		if (load32(pthread + at, &value) && value == (uint32_t)c->args.program_pid) {
+		if (load32(pthread + at, &value) &&
+			value == (uint32_t)c->args.program_pid) {
 			c->pthread_tid_offset = at;
 			return;
 		}
@@ -99,9 +101,9 @@ static uint32_t kernel_id(struct core *c, uint64_t ts, uint64_t pthread)
 	uint32_t id32;
 
 	if ((c->layout.flags & PY_HAS_NATIVE_ID) != 0)
-		return load64(ts + c->layout.ts_native_id, &id) && id < 1u << 30 ?
-			(uint32_t)id :
-			0;
+		return load64(ts + c->layout.ts_native_id, &id) && id < 1u << 30
+			       ? (uint32_t)id
+			       : 0;
 	if (c->pthread_tid_offset == 0)
 		find_tid_offset(c, c->options.runtime);
 	if (c->pthread_tid_offset == 0 || pthread == 0 ||
@@ -271,9 +273,11 @@ bool thread_linked(struct core *c, const struct thread *t)
 	uint64_t interp, prev, next, back;
 
 	if (!load64(t->ts + l->ts_interp, &interp) || interp != t->interpreter ||
-		!load64(t->ts + l->ts_prev, &prev) || !load64(t->ts + l->ts_next, &next))
+		!load64(t->ts + l->ts_prev, &prev) ||
+		!load64(t->ts + l->ts_next, &next))
 		return false;
-	if (!load64(prev != 0 ? prev + l->ts_next : interp + l->is_threads_head, &back) ||
+	if (!load64(prev != 0 ? prev + l->ts_next : interp + l->is_threads_head,
+		    &back) ||
 		back != t->ts)
 		return false;
 	return next == 0 || (load64(next + l->ts_prev, &back) && back == t->ts);

@@ -58,7 +58,8 @@ int proc_stat_read(pid_t pid, pid_t tid, struct proc_stat *ret)
 	_cleanup_buf_ struct buf text = BUF_INIT(SMALL_FILE_BYTES);
 
 	if (tid != 0)
-		(void)snprintf(path, sizeof(path), "/proc/%d/task/%d/stat", (int)pid, (int)tid);
+		(void)snprintf(path, sizeof(path), "/proc/%d/task/%d/stat", (int)pid,
+			(int)tid);
 	else
 		(void)snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
 	int r = read_small(path, &text);
@@ -100,7 +101,8 @@ void proc_status_parse(const char *text, struct proc_status *ret)
 		s.seccomp = number;
 	/* One number a namespace, the innermost last. */
 	at = field(text, "NSpid");
-	for (int used; at != NULL && *at != '\n' && sscanf(at, "%d%n", &number, &used) == 1;
+	for (int used;
+		at != NULL && *at != '\n' && sscanf(at, "%d%n", &number, &used) == 1;
 		at += used)
 		s.inner_pid = number;
 	at = field(text, "x86_Thread_features");
@@ -204,16 +206,20 @@ int proc_all(struct proc_ids *ret)
 int proc_threads(pid_t pid, struct proc_ids *ret)
 {
 	char path[64];
+	struct proc_ids ids = { 0 };
 
 	(void)snprintf(path, sizeof(path), "/proc/%d/task", (int)pid);
-	int r = numbers_in(path, ret);
+	int r = numbers_in(path, &ids);
 
-	for (size_t i = 0; r == 0 && i < ret->count; i++)
-		if (ret->id[i] == pid) {
-			ret->id[i] = ret->id[0];
-			ret->id[0] = pid;
+	if (r != 0)
+		return r;
+	for (size_t i = 0; i < ids.count; i++)
+		if (ids.id[i] == pid) {
+			ids.id[i] = ids.id[0];
+			ids.id[0] = pid;
 		}
-	return r;
+	*ret = ids;
+	return 0;
 }
 
 int proc_children(pid_t pid, struct proc_ids *ret)
@@ -227,8 +233,8 @@ int proc_children(pid_t pid, struct proc_ids *ret)
 		char path[64];
 		_cleanup_buf_ struct buf text = BUF_INIT(1 << 20);
 
-		(void)snprintf(path, sizeof(path), "/proc/%d/task/%d/children", (int)pid,
-			(int)threads.id[i]);
+		(void)snprintf(path, sizeof(path), "/proc/%d/task/%d/children",
+			(int)pid, (int)threads.id[i]);
 		if (read_small(path, &text) != 0)
 			continue;
 		const char *at = buf_text(&text);
@@ -262,5 +268,5 @@ bool proc_same_pid_namespace(pid_t pid)
 
 	(void)snprintf(path, sizeof(path), "/proc/%d/ns/pid", (int)pid);
 	return stat("/proc/self/ns/pid", &ours) == 0 && stat(path, &theirs) == 0 &&
-		ours.st_ino == theirs.st_ino && ours.st_dev == theirs.st_dev;
+	       ours.st_ino == theirs.st_ino && ours.st_dev == theirs.st_dev;
 }

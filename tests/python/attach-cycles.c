@@ -48,7 +48,8 @@ static void describe(pid_t pid, struct buf *b)
 			if (maps.map[i].executable || maps.map[i].shared)
 				buf_printf(b, "map %llx-%llx %s\n",
 					(unsigned long long)maps.map[i].start,
-					(unsigned long long)maps.map[i].end, maps.map[i].path);
+					(unsigned long long)maps.map[i].end,
+					maps.map[i].path);
 		proc_maps_done(&maps);
 	}
 	if (proc_children(pid, &children) == 0) {
@@ -103,7 +104,8 @@ static bool let_sample(int ring_fd, const struct python_found *python, bool *ret
 	while (ring_reader_init(&ring, at, bytes) != 0 && clock_monotonic_ns() < end)
 		clock_sleep_ns(100000);
 	give_orders(&ring, python);
-	while (ring_counter_get(ring.header, RING_TICKS) < TICKS && clock_monotonic_ns() < end)
+	while (ring_counter_get(ring.header, RING_TICKS) < TICKS &&
+		clock_monotonic_ns() < end)
 		clock_sleep_ns(100000);
 	bool sampled = ring_counter_get(ring.header, RING_TICKS) >= TICKS;
 
@@ -171,7 +173,8 @@ int main(int argc, char **argv)
 	}
 	describe(pid, &after);
 	if (strcmp(buf_text(&before), buf_text(&after)) != 0) {
-		printf("# before:\n%s# after:\n%s", buf_text(&before), buf_text(&after));
+		printf("# before:\n%s# after:\n%s", buf_text(&before),
+			buf_text(&after));
 		bad = 1;
 	}
 	qsort(held, (size_t)cycles, sizeof(*held), compare_times);

@@ -1,42 +1,49 @@
 # SPDX-License-Identifier: Apache-2.0
 # Over every CPython found: what needs a program to be sampled.
-check_PROGRAMS += tests/python/oracle-check
-tests_python_oracle_check_SOURCES = tests/python/oracle-check.c
-tests_python_oracle_check_LDADD = $(LIBPYSTACK)
-
+python_tests = \
+	tests/python/attach.bats \
+	tests/python/matrix.bats \
+	tests/python/oracle.bats \
+	tests/python/safety.bats
 EXTRA_DIST += \
-	tests/python/apps/oracle.py
-EXTRA_DIST += \
+	$(python_tests) \
+	tests/python/apps/healthy.py \
+	tests/python/apps/oracle.py \
 	tests/python/apps/parked.py \
+	tests/python/apps/reaper.py \
 	tests/python/apps/shares.py \
+	tests/python/apps/surroundings.py \
+	tests/python/compare-depths.py \
 	tests/python/compare-parked.py \
 	tests/python/helpers.bash \
-	tests/python/judge-shares.py \
-	tests/python/matrix.bats
+	tests/python/judge-shares.py
 if HAVE_BATS
-TESTS += \
-	tests/python/matrix.bats
+TESTS += $(python_tests)
 endif
-check_PROGRAMS += tests/python/attach-cycles
+
+check_PROGRAMS += \
+	tests/python/attach-cycles \
+	tests/python/die-at.so \
+	tests/python/naive-reader.so \
+	tests/python/oracle-check \
+	tests/python/print-layout
 tests_python_attach_cycles_SOURCES = tests/python/attach-cycles.c
 tests_python_attach_cycles_LDADD = $(LIBPYSTACK)
+tests_python_oracle_check_SOURCES = tests/python/oracle-check.c
+tests_python_oracle_check_LDADD = $(LIBPYSTACK)
+tests_python_print_layout_SOURCES = tests/python/print-layout.c
+tests_python_print_layout_LDADD = $(LIBPYSTACK)
 
-# Preloaded into our own programs: no sanitizer in it.
-check_PROGRAMS += tests/python/die-at.so
+# Loaded into other programs: no sanitizer in these.
+loaded_cppflags = -D_GNU_SOURCE
+loaded_cflags = -std=gnu17 $(WARN_CFLAGS) -fPIC -O2
 tests_python_die_at_so_SOURCES = tests/python/die-at.c
-tests_python_die_at_so_CFLAGS = -std=gnu17 -fPIC -O1
-tests_python_die_at_so_CPPFLAGS = -D_GNU_SOURCE
+tests_python_die_at_so_CPPFLAGS = $(loaded_cppflags)
+tests_python_die_at_so_CFLAGS = $(loaded_cflags)
 tests_python_die_at_so_LDFLAGS = -shared
 tests_python_die_at_so_LDADD = -ldl
-
-EXTRA_DIST += \
-	tests/python/apps/healthy.py \
-	tests/python/apps/reaper.py \
-	tests/python/apps/surroundings.py \
-	tests/python/attach.bats \
-	tests/python/safety.bats
-if HAVE_BATS
-TESTS += \
-	tests/python/attach.bats \
-	tests/python/safety.bats
-endif
+tests_python_naive_reader_so_SOURCES = tests/python/naive-reader.c
+tests_python_naive_reader_so_CPPFLAGS = $(loaded_cppflags)
+tests_python_naive_reader_so_CFLAGS = $(loaded_cflags)
+tests_python_naive_reader_so_LDFLAGS = -shared
+tests_python_naive_reader_so_LDADD = -lpthread
