@@ -37,8 +37,8 @@ static const char *const key_titles[VIEW_KEYS] = {
 
 enum view_key view_key_parse(const char *name)
 {
-	/* perf's word for the file. */
-	if (strcmp(name, "dso") == 0)
+	/* perf's words for the file. */
+	if (strcmp(name, "dso") == 0 || strcmp(name, "srcfile") == 0)
 		return VIEW_FILE;
 	if (strcmp(name, "sym") == 0)
 		return VIEW_SYMBOL;

@@ -60,6 +60,11 @@ record() {
     "$PYSTACK" record "$@"
 }
 
+# Is the function in a recording, finished or not?
+has_function() { # file function
+    collapsed -i "$1" 2>/dev/null | grep -qE "(^|;)$2 \\("
+}
+
 # What a recording has of a stack, one a line with its count.
 collapsed() {
     "$PYSTACK" script --format collapsed "$@"

@@ -2,17 +2,27 @@
 # Over every CPython found: what needs a program to be sampled.
 python_tests = \
 	tests/python/attach.bats \
+	tests/python/guests.bats \
 	tests/python/matrix.bats \
+	tests/python/names.bats \
 	tests/python/oracle.bats \
-	tests/python/safety.bats
+	tests/python/safety.bats \
+	tests/python/starts.bats
 EXTRA_DIST += \
 	$(python_tests) \
+	tests/python/apps/busy.py \
+	tests/python/apps/deep.py \
+	tests/python/apps/endless.py \
+	tests/python/apps/filtered.py \
+	tests/python/apps/guest.py \
 	tests/python/apps/healthy.py \
 	tests/python/apps/oracle.py \
 	tests/python/apps/parked.py \
 	tests/python/apps/reaper.py \
+	tests/python/apps/reuse.py \
 	tests/python/apps/shares.py \
 	tests/python/apps/surroundings.py \
+	tests/python/check-reuse.py \
 	tests/python/compare-depths.py \
 	tests/python/compare-parked.py \
 	tests/python/helpers.bash \
@@ -24,6 +34,7 @@ endif
 check_PROGRAMS += \
 	tests/python/attach-cycles \
 	tests/python/die-at.so \
+	tests/python/guest.so \
 	tests/python/naive-reader.so \
 	tests/python/oracle-check \
 	tests/python/print-layout
@@ -42,6 +53,11 @@ tests_python_die_at_so_CPPFLAGS = $(loaded_cppflags)
 tests_python_die_at_so_CFLAGS = $(loaded_cflags)
 tests_python_die_at_so_LDFLAGS = -shared
 tests_python_die_at_so_LDADD = -ldl
+tests_python_guest_so_SOURCES = tests/python/guest.c
+tests_python_guest_so_CPPFLAGS = $(loaded_cppflags)
+tests_python_guest_so_CFLAGS = $(loaded_cflags)
+tests_python_guest_so_LDFLAGS = -shared
+tests_python_guest_so_LDADD = -ldl -lpthread
 tests_python_naive_reader_so_SOURCES = tests/python/naive-reader.c
 tests_python_naive_reader_so_CPPFLAGS = $(loaded_cppflags)
 tests_python_naive_reader_so_CFLAGS = $(loaded_cflags)

@@ -8,7 +8,7 @@ setup() {
 
 # Does the file have samples of the last thread already?
 has_stacks() {
-    collapsed -i "$1" --per-thread 2>/dev/null | grep -q 'at-12 .*release.wait\|at-12 .*park '
+    collapsed -i "$1" --per-thread 2>/dev/null | grep -q 'at-8 .*park '
 }
 
 # Record the parked program by a way, and compare.
@@ -18,16 +18,16 @@ check_parked() { # python way
     if [ "$2" = spawn ]; then
         record -q -F 200 -o f -- "$1" "$app" truth stop &
         pid=$!
-        wait_until 30 test -e truth
+        wait_until 30 test -e truth || return
         # The file has them once a second.
-        wait_until 30 has_stacks f
+        wait_until 30 has_stacks f || return
         touch stop
-        wait $pid
+        wait $pid || return
     else
         "$1" "$app" truth stop &
         pid=$!
-        wait_until 30 test -e truth
-        record -q -F 200 -d 0.4 -o f -p $pid
+        wait_until 30 test -e truth || return
+        record -q -F 200 -d 0.4 -o f -p $pid || return
         touch stop
         wait $pid
     fi

@@ -187,3 +187,19 @@ program_dumps() { # python way
     [ $((after - before)) -lt 200 ]
     program_ends_well
 }
+
+@test "program and recorder sleep for two seconds, as on a laptop: in no figure" {
+    local recorder program wall
+    "$PYSTACK" record -F 500 -o f -- python3 "$apps/busy.py" 4 > out 2> err &
+    recorder=$!
+    wait_until 20 has_function f in_busy
+    read -r program < <(cat /proc/$recorder/task/$recorder/children)
+    kill -STOP $recorder $program
+    sleep 2
+    kill -CONT $program $recorder
+    wait $recorder
+    wall=$(collapsed -e wall -i f | awk '{ n += $NF } END { printf "%d", n / 1000 }')
+    echo "# $wall ms of wall time in 4 s with 2 s of sleep" >&3
+    [ "$wall" -lt 2700 ]
+    [ "$wall" -gt 1000 ]
+}

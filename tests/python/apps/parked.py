@@ -164,6 +164,17 @@ def use(kind):
         name = "f" + "x" * 3000
         exec(compile("def %s(park):\n    park()\n%s(park)\n" % (name, name),
                      "/nowhere/" + "d" * 2000 + ".py", "exec"), {"park": park})
+    elif kind == "gaps":
+        # Steps in the line table that fit into no byte, in both directions.
+        exec(compile("\n" * 40000 + "def gaps(park, *a):\n    x = [1,\n" + "\n" * 3000 +
+                     "    2]; x = (\n        x,\n" + "\n" * 200 + "        park()\n    )\n" +
+                     "\n" * 70 + "gaps(park,\n     1,\n     2)\n",
+                     "/nowhere/gaps.py", "exec"), {"park": park})
+    elif kind in ("left", "right"):
+        # Two files and functions of one name, called through a decorator of one name.
+        exec(compile("def wrap(f):\n    def wrapper():\n        f()\n    return wrapper\n"
+                     "@wrap\n@wrap\ndef step():\n    park()\nstep()\n",
+                     "/nowhere/%s/utils.py" % kind, "exec"), {"park": park})
     elif kind == "try":
         try:
             raise ValueError
@@ -178,7 +189,7 @@ def use(kind):
 KINDS = ["plain", "deep", "generator", "delegating", "coroutine", "method", "static",
          "class", "property", "init", "getattr", "call", "del", "sort", "key", "map",
          "max", "list", "dict", "genexpr", "with", "iter", "exec", "body", "local",
-         "unicode", "long", "try"]
+         "unicode", "long", "gaps", "left", "right", "try"]
 KINDS += [str(n) for n in range(1, COUNT - len(KINDS) + 1)]
 
 
