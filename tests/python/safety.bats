@@ -193,7 +193,7 @@ program_dumps() { # python way
     "$PYSTACK" record -F 500 -o f -- python3 "$apps/busy.py" 4 > out 2> err &
     recorder=$!
     wait_until 20 has_function f in_busy
-    read -r program < <(cat /proc/$recorder/task/$recorder/children)
+    program=$(awk "{ print \$1 }" /proc/$recorder/task/$recorder/children)
     kill -STOP $recorder $program
     sleep 2
     kill -CONT $program $recorder
