@@ -9,12 +9,9 @@
  * the sample that needed it is then cut or lost, and counted.
  */
 #include "core/core-internal.h"
+#include "python/unicode.h"
 
 enum {
-	STATE_KIND_SHIFT = 2,
-	STATE_KIND_MASK = 7,
-	STATE_COMPACT = 1 << 5,
-	STATE_ASCII = 1 << 6,
 	MAX_BYTECODE = 64 << 20,
 	EPOCH_SLACK = 64, /* entries kept free so that one tick always finds room */
 };
@@ -38,18 +35,15 @@ static bool unicode_at(struct core *c, uint64_t address, struct raw_string *s)
 	const struct py_layout *l = &c->layout;
 	uint64_t length;
 	uint32_t state;
+	struct py_text text;
 
 	if (!load64(address + l->str_length, &length) ||
-		!load32(address + l->str_state, &state))
+		!load32(address + l->str_state, &state) ||
+		!py_text_of(l, address, length, state, &text))
 		return false;
-	s->width = (state >> STATE_KIND_SHIFT) & STATE_KIND_MASK;
-	if ((state & STATE_COMPACT) == 0 ||
-		(s->width != 1 && s->width != 2 && s->width != 4) || length >= 1u << 30)
-		return false;
-	s->data = address + ((state & STATE_ASCII) != 0 ? l->str_ascii_data
-							: l->str_compact_data);
-	s->bytes = length * s->width > REC_STRING_MAX ? REC_STRING_MAX
-						      : (uint32_t)length * s->width;
+	s->width = text.width;
+	s->data = text.data;
+	s->bytes = text.bytes > REC_STRING_MAX ? REC_STRING_MAX : (uint32_t)text.bytes;
 	return true;
 }
 

@@ -6,7 +6,7 @@
 
 #include "base/xalloc.h"
 #include "proc/mem.h"
-#include "python/unicode.h"
+#include "proc/pytext.h"
 
 enum {
 	MAX_ENTRIES = 1 << 17, /* of a dict */
@@ -26,11 +26,6 @@ enum {
 
 	TYPE_INLINE_VALUES = 1 << 2, /* 3.13 and later */
 	TYPE_MANAGED_DICT = 1 << 4,  /* 3.11 and later */
-
-	STATE_KIND_SHIFT = 2,
-	STATE_KIND_MASK = 7,
-	STATE_COMPACT = 1 << 5,
-	STATE_ASCII = 1 << 6,
 
 	INT_TAG = 16,
 	INT_DIGITS = 24,
@@ -61,32 +56,9 @@ static bool get(struct scan *s, uint64_t address, uint64_t *ret)
 	return address >= 0x10000 && proc_mem_u64(&s->mem, address, ret);
 }
 
-/* A string as UTF-8, owned; NULL when it is none or too long. */
 static char *get_string(struct scan *s, uint64_t address)
 {
-	const struct py_layout *l = s->l;
-	uint64_t length;
-	uint32_t state;
-
-	if (!get(s, address + l->str_length, &length) ||
-		!proc_mem_u32(&s->mem, address + l->str_state, &state) ||
-		(state & STATE_COMPACT) == 0)
-		return NULL;
-	uint32_t width = (state >> STATE_KIND_SHIFT) & STATE_KIND_MASK;
-
-	if ((width != 1 && width != 2 && width != 4) ||
-		length * width > MAX_NAME_BYTES || length > MAX_NAME_BYTES)
-		return NULL;
-	uint8_t bytes[MAX_NAME_BYTES];
-	uint64_t data = address + ((state & STATE_ASCII) != 0 ? l->str_ascii_data
-							      : l->str_compact_data);
-
-	if (length != 0 && proc_mem_read(&s->mem, data, bytes, length * width) != 0)
-		return NULL;
-	char *text = xmalloc(py_utf8_bound(width, length * width) + 1);
-
-	text[py_utf8_from(width, bytes, length * width, text)] = '\0';
-	return text;
+	return pytext_read(&s->mem, s->l, address, MAX_NAME_BYTES);
 }
 
 static bool string_is(struct scan *s, uint64_t address, const char *wanted)

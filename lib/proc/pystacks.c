@@ -7,8 +7,8 @@
 #include "base/xalloc.h"
 #include "proc/mem.h"
 #include "proc/process.h"
+#include "proc/pytext.h"
 #include "python/linetable.h"
-#include "python/unicode.h"
 
 #define PY_MEM struct proc_mem *
 
@@ -37,11 +37,6 @@ enum {
 	MAX_TEXT_BYTES = 256 << 10,
 	GLIBC_TID_OFFSET = 720,
 	MUSL_TID_OFFSET = 48,
-
-	STATE_KIND_SHIFT = 2,
-	STATE_KIND_MASK = 7,
-	STATE_COMPACT = 1 << 5,
-	STATE_ASCII = 1 << 6,
 };
 
 struct reading {
@@ -140,29 +135,9 @@ static bool equal_chains(const struct chain *a, const struct chain *b)
 
 static char *text_at(struct reading *r, uint64_t address)
 {
-	const struct py_layout *l = r->l;
-	uint64_t length;
-	uint32_t state;
+	char *text = pytext_read(&r->mem, r->l, address, MAX_TEXT_BYTES);
 
-	if (!py_mem_load64(&r->mem, address + l->str_length, &length) ||
-		!py_mem_load32(&r->mem, address + l->str_state, &state) ||
-		(state & STATE_COMPACT) == 0)
-		return NULL;
-	uint32_t width = (state >> STATE_KIND_SHIFT) & STATE_KIND_MASK;
-
-	if ((width != 1 && width != 2 && width != 4) || length > MAX_TEXT_BYTES / width)
-		return NULL;
-	size_t size = length * width;
-	_cleanup_free_ uint8_t *bytes = xmalloc(size);
-	uint64_t data = address + ((state & STATE_ASCII) != 0 ? l->str_ascii_data
-							      : l->str_compact_data);
-
-	if (size != 0 && proc_mem_read(&r->mem, data, bytes, size) != 0)
-		return NULL;
-	char *text = xmalloc(py_utf8_bound(width, size) + 1);
-
-	text[py_utf8_from(width, bytes, size, text)] = '\0';
-	return text;
+	return text != NULL ? text : xstrdup("?");
 }
 
 static int64_t line_at(struct reading *r, uint64_t code, uint32_t position)
@@ -209,10 +184,6 @@ static void put_into_words(
 		f.name = text_at(r, name);
 		f.file = text_at(r, file);
 		f.line = line_at(r, c->raw[i].code, c->raw[i].position);
-		if (f.name == NULL)
-			f.name = xstrdup("?");
-		if (f.file == NULL)
-			f.file = xstrdup("?");
 		t->frames =
 			xgrow(t->frames, t->count, &t->capacity, sizeof(*t->frames));
 		t->frames[t->count++] = f;
