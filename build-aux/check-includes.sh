@@ -5,6 +5,7 @@
 #
 # usage: check-includes.sh [SOURCE-FOLDER]
 set -eu
+. "$(dirname "$0")/tap.sh"
 top=${1:-${TOP_SRCDIR:-.}}
 
 # FROM: what it may include of other modules (whole modules or single headers).
@@ -98,19 +99,8 @@ same_names() {
 		sed 's/^/two files are named /')
 }
 
-number=0
-report() { # what, its output
-	number=$((number + 1))
-	if [ -z "$2" ]; then
-		echo "ok $number - $1"
-	else
-		echo "not ok $number - $1"
-		echo "$2" | sed 's/^/# /'
-	fi
-}
-
 echo 1..4
-report 'modules include downwards only' "$(wrong_arrows)"
-report 'each foreign library has one user' "$(wrong_libraries)"
-report 'the core and the preload library include no libc' "$(hosted_core)"
-report 'file names are unique' "$(same_names)"
+tap_empty 'modules include downwards only' "$(wrong_arrows)"
+tap_empty 'each foreign library has one user' "$(wrong_libraries)"
+tap_empty 'the core and the preload library include no libc' "$(hosted_core)"
+tap_empty 'file names are unique' "$(same_names)"

@@ -5,6 +5,7 @@
 #
 # usage: check-style.sh [SOURCE-FOLDER]
 set -eu
+. "$(dirname "$0")/tap.sh"
 top=${1:-${TOP_SRCDIR:-.}}
 cd "$top"
 
@@ -19,44 +20,34 @@ calls() {
 		grep -vE '^[^:]*:[0-9]*:[[:space:]]*(/?\*|//)' || true
 }
 
-number=0
-report() { # what, its output
-	number=$((number + 1))
-	if [ -z "$2" ]; then
-		echo "ok $number - $1"
-	else
-		echo "not ok $number - $1"
-		echo "$2" | sed 's/^/# /'
-	fi
-}
-
 echo 1..8
-report 'no call that cannot be bounded' \
+tap_empty 'no call that cannot be bounded' \
 	"$(sources | calls 'sprintf|vsprintf|strcpy|strcat|strtok|gets|alloca')"
-report 'numbers are read in base/parse.c alone' \
+tap_empty 'numbers are read in base/parse.c alone' \
 	"$(sources \( -path 'lib/*' -o -path 'src/*' \) ! -path lib/base/parse.c |
 		calls 'strto[a-z]+|ato[a-z]+')"
-report 'memory comes from base/xalloc' \
+tap_empty 'memory comes from base/xalloc' \
 	"$(sources \( -path 'lib/*' -o -path 'src/*' \) ! -path lib/base/xalloc.c |
 		calls 'malloc|calloc|realloc|strdup|strndup|asprintf')"
-report 'libraries print nothing and end nothing' \
+tap_empty 'libraries print nothing and end nothing' \
 	"$(sources -path 'lib/*' ! -path 'lib/base/xalloc.c' |
 		calls 'printf|puts|fputs|perror|exit|_exit|abort')"
-report 'lines without a text have at most 88 columns' \
-	"$(sources ! -name '*.inc' | xargs awk '
+tap_empty 'lines without a text have at most 88 columns' \
+	"$(# shellcheck disable=SC2016 # awk's own
+	sources ! -name '*.inc' | xargs awk '
 		{ line = $0; columns = 0
 		  for (i = 1; i <= length(line); i++)
 			columns += substr(line, i, 1) == "\t" ? 8 - columns % 8 : 1
 		  if (columns > 88 && line !~ /"/) print FILENAME ":" FNR ": " columns " columns" }')"
-report 'no space at the end of a line' \
+tap_empty 'no space at the end of a line' \
 	"$(grep -rnE '[[:space:]]+$' lib src build-aux/*.sh tests --include='*.[chS]' \
 		--include='*.sh' --include='*.bats' --include='*.py' --include='local.mk' || true)"
-report 'every file names its license' \
+tap_empty 'every file names its license' \
 	"$(find lib src tests build-aux completions -type f \
 		\( -name '*.[chS]' -o -name '*.sh' -o -name '*.bats' -o -name '*.py' \
 		-o -name 'local.mk' -o -name '*.inc' \) \
 		! -name tap-driver.sh -exec sh -c '
 			head -n 3 "$1" | grep -q "SPDX-License-Identifier: Apache-2.0" || echo "$1"
 		' sh {} \;)"
-report 'nothing is left to be done later' \
+tap_empty 'nothing is left to be done later' \
 	"$(grep -rnE '\b(TODO|XXX|HACK)\b' lib src doc completions tests/*/*.c 2>/dev/null || true)"

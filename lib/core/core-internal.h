@@ -271,7 +271,7 @@ void alive_init(struct core *c);
 _Noreturn void loop_run(struct core *c);
 int64_t loop_now(struct core *c); /* CLOCK_MONOTONIC */
 void loop_find_vdso(struct core *c);
-int64_t loop_clock(struct core *c, int clock); /* any clock, by system call */
+int64_t loop_clock(int clock); /* any clock, by system call */
 
 /* sample.c */
 void sample_tick(struct core *c);

@@ -148,7 +148,7 @@ bool cpu_program_stopped(struct core *c)
 int64_t cpu_of_program(struct core *c)
 {
 	/* The CPU clock of a process, by its id. */
-	return loop_clock(c, (int)((~(uint32_t)c->args.program_pid << 3) | 2));
+	return loop_clock((int)((~(uint32_t)c->args.program_pid << 3) | 2));
 }
 
 bool cpu_runs_outside(struct core *c, struct thread *t)

@@ -428,7 +428,7 @@ void task_leave(struct core *c, enum ring_leave why, int detail)
 	if (c->options.interval_ns != 0)
 		runs_cut(c);
 	c->counters[RING_CPU_NS] =
-		(uint64_t)loop_clock(c, 3 /* CLOCK_THREAD_CPUTIME_ID */);
+		(uint64_t)loop_clock(3 /* CLOCK_THREAD_CPUTIME_ID */);
 	record_begin(&r, REC_END);
 	record_number(&r, why);
 	record_number(&r, varint_fold(detail));

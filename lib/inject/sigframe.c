@@ -93,16 +93,18 @@ size_t sigframe_build(unsigned char *frame, uint64_t below,
 		.uc_flags = UC_FP_XSTATE | UC_SIGCONTEXT_SS | UC_STRICT_RESTORE_SS,
 		.stack_flags = INVALID_STACK_FLAGS,
 		.mask = mask,
+		/* clang-format off */
 		.context = {
 			.r8 = regs->r8, .r9 = regs->r9, .r10 = regs->r10,
 			.r11 = regs->r11, .r12 = regs->r12, .r13 = regs->r13,
 			.r14 = regs->r14, .r15 = regs->r15, .rdi = regs->rdi,
 			.rsi = regs->rsi, .rbp = regs->rbp, .rbx = regs->rbx,
-			.rdx = regs->rdx, .rax = regs->rax, .rcx = regs->rcx, .rsp = regs->rsp,
-			.rip = regs->rip, .eflags = regs->eflags,
+			.rdx = regs->rdx, .rax = regs->rax, .rcx = regs->rcx,
+			.rsp = regs->rsp, .rip = regs->rip, .eflags = regs->eflags,
 			.cs = (uint16_t)regs->cs, .ss = (uint16_t)regs->ss,
 			.fpstate = fpstate,
 		},
+		/* clang-format on */
 	};
 
 	restart_call(&h.context, regs);

@@ -210,9 +210,13 @@ static int symbols_of_memory(struct proc_mem *mem, const struct proc_map *first,
 	struct dynamic d;
 	int found = 0;
 	uint64_t base = first->start - first->offset;
+	Elf64_Ehdr head;
 
-	if (!read_dynamic(mem, base, &d))
+	if (!read_dynamic(mem, base, &d) ||
+		proc_mem_read(mem, base, &head, sizeof(head)) != 0)
 		return -E_BADFORMAT;
+	uint64_t bias = head.e_type == ET_EXEC ? 0 : base;
+
 	/* The table ends where the strings begin, in every linker's order; a bound is
 	 * kept in case it does not. */
 	uint64_t most = d.strings > d.symbols
@@ -231,12 +235,6 @@ static int symbols_of_memory(struct proc_mem *mem, const struct proc_map *first,
 			continue;
 		(void)proc_mem_read_some(
 			mem, d.strings + sym.st_name, name, sizeof(name) - 1);
-		Elf64_Ehdr head;
-		uint64_t bias = proc_mem_read(mem, base, &head, sizeof(head)) == 0 &&
-						head.e_type == ET_EXEC
-					? 0
-					: base;
-
 		note(symbols, count, name, bias + sym.st_value, &found);
 	}
 	return found;
