@@ -1,8 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 # Commands as their users meet them: status, standard output, standard error.
 cli_tests = \
+	tests/cli/dump.bats \
 	tests/cli/frame.bats \
-	tests/cli/manual.bats
+	tests/cli/manual.bats \
+	tests/cli/record.bats \
+	tests/cli/report.bats \
+	tests/cli/script.bats \
+	tests/cli/signals.bats
 
 if HAVE_BATS
 TESTS += $(cli_tests)
