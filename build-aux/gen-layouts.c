@@ -9,21 +9,21 @@
 #include <Python.h>
 #include <frameobject.h>
 #if PY_VERSION_HEX >= 0x03090000
-#include <internal/pycore_interp.h>
-#include <internal/pycore_runtime.h>
+#	include <internal/pycore_interp.h>
+#	include <internal/pycore_runtime.h>
 #endif
 #include <internal/pycore_gil.h>
 #include <internal/pycore_pystate.h>
 #if PY_VERSION_HEX >= 0x030b0000
-#include <internal/pycore_frame.h>
+#	include <internal/pycore_frame.h>
 #endif
 #include <stddef.h>
 #include <stdio.h>
 
 #if PY_VERSION_HEX >= 0x030b0000
-#define FRAME _PyInterpreterFrame
+#	define FRAME _PyInterpreterFrame
 #else
-#define FRAME PyFrameObject
+#	define FRAME PyFrameObject
 #endif
 
 static void row(const char *field, unsigned long value)

@@ -1,8 +1,8 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # Print the rows of lib/python/layouts.inc, one for each CPython 3.8 to 3.12 whose
 # headers are found: gen-layouts.sh [INCLUDE-DIRECTORY...]
 # Without arguments the directories of the pyenv versions and of /usr/include are used.
-# SPDX-License-Identifier: Apache-2.0
 set -eu
 here=$(dirname "$0")
 cc=${CC:-cc}

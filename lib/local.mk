@@ -21,7 +21,7 @@ lib_core_libcore_a_SOURCES = \
 	lib/core/fault-x86-64-sig.c \
 	lib/core/intern.c \
 	lib/core/loop.c \
-	lib/core/mem.c \
+	lib/core/memops.c \
 	lib/core/runs.c \
 	lib/core/sample.c \
 	lib/core/strata.c \
@@ -82,6 +82,7 @@ lib_libpystack_a_SOURCES = \
 	lib/proc/pynames.c lib/proc/pynames.h \
 	lib/proc/pystacks.c lib/proc/pystacks.h \
 	lib/proc/python.c lib/proc/python.h \
+	lib/proc/pytext.c lib/proc/pytext.h \
 	lib/profile/load.c lib/profile/load.h \
 	lib/profile/model.c lib/profile/model.h \
 	lib/profile/profile.c lib/profile/profile.h \

@@ -25,12 +25,15 @@ static void permission_hint(pid_t pid, const char *what, char *text, size_t size
 	struct proc_status status = { 0 };
 
 	if (geteuid() != 0)
-		(void)snprintf(text, size, "; try: sudo pystack %s -p %d", what, (int)pid);
+		(void)snprintf(
+			text, size, "; try: sudo pystack %s -p %d", what, (int)pid);
 	else
 		(void)snprintf(text, size,
 			"; this needs CAP_SYS_PTRACE (in a container: --cap-add SYS_PTRACE)");
-	if (proc_status_read(pid, &status) == 0 && status.uid == geteuid() && geteuid() != 0 &&
-		fd_read_file(AT_FDCWD, "/proc/sys/kernel/yama/ptrace_scope", &scope) == 0 &&
+	if (proc_status_read(pid, &status) == 0 && status.uid == geteuid() &&
+		geteuid() != 0 &&
+		fd_read_file(AT_FDCWD, "/proc/sys/kernel/yama/ptrace_scope", &scope) ==
+			0 &&
 		buf_text(&scope)[0] != '0')
 		(void)snprintf(text, size,
 			" (kernel.yama.ptrace_scope is %c); try: sudo pystack %s -p %d",
@@ -81,8 +84,9 @@ static int refuse(pid_t pid, const struct python_found *found)
 
 	proc_describe(pid, what, sizeof(what));
 	if (child != 0)
-		msg_error("process %d (%s) is not a Python process; below it, process %d runs "
-			  "CPython %s: try -p %d",
+		msg_error(
+			"process %d (%s) is not a Python process; below it, process %d runs "
+			"CPython %s: try -p %d",
 			(int)pid, what, (int)child, below.version, (int)child);
 	else
 		msg_error("process %d (%s) %s", (int)pid, what,
@@ -101,7 +105,8 @@ int attach_find(pid_t pid, const char *what, struct python_found *ret)
 	/* One that has just started gets a moment. */
 	for (;;) {
 		code = python_find(pid, ret, &err);
-		if (code != 0 || ret->kind != PYTHON_STARTING || clock_monotonic_ns() > end)
+		if (code != 0 || ret->kind != PYTHON_STARTING ||
+			clock_monotonic_ns() > end)
 			break;
 		clock_sleep_ns(10000000);
 	}

@@ -127,7 +127,8 @@ const struct cmd cmd_dump = {
 	.name = "dump",
 	.summary = "print what all threads of a running process are doing now",
 	.usage = "-p PID",
-	.notes = "The process is only read: nothing is put into it and no thread is stopped.",
+	.notes =
+		"The process is only read: nothing is put into it and no thread is stopped.",
 	.options = dump_options,
 	.run = run,
 };

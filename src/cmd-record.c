@@ -47,7 +47,8 @@ static int set_freq(const char *value, struct err *err)
 	if (options.sampling.spin)
 		return 0;
 	if (parse_rate(value, &options.sampling.interval_ns) != 0)
-		return err_set(err, -EINVAL, "'%s' is not a rate (100, 49.5, 1k, max)", value);
+		return err_set(
+			err, -EINVAL, "'%s' is not a rate (100, 49.5, 1k, max)", value);
 	return 0;
 }
 
@@ -60,7 +61,8 @@ static int set_count(const char *value, struct err *err)
 	if (parse_number(value, UINT32_MAX, &us) == 0 && us != 0)
 		options.sampling.interval_ns = (int64_t)us * 1000;
 	else if (parse_duration(value, &options.sampling.interval_ns) != 0)
-		return err_set(err, -EINVAL, "'%s' is not an interval (1000us, 10ms)", value);
+		return err_set(
+			err, -EINVAL, "'%s' is not an interval (1000us, 10ms)", value);
 	return 0;
 }
 
@@ -85,11 +87,10 @@ static int set_max_stack(const char *value, struct err *err)
 static int set_overhead(const char *value, struct err *err)
 {
 	double percent;
-	char end;
 
-	if (sscanf(value, "%lf%c", &percent, &end) != 1 || !(percent >= 0.01) ||
-		!(percent <= 100))
-		return err_set(err, -EINVAL, "'%s' is not a percentage from 0.01 to 100", value);
+	if (parse_percent(value, &percent) != 0 || percent < 0.01)
+		return err_set(err, -EINVAL,
+			"'%s' is not a percentage from 0.01 to 100", value);
 	options.sampling.overhead_ppm = (uint32_t)(percent * 10000);
 	return 0;
 }
@@ -99,7 +100,8 @@ static int set_level(const char *value, struct err *err)
 	uint64_t level;
 
 	if (parse_number(value, 22, &level) != 0 || level == 0)
-		return err_set(err, -EINVAL, "'%s' is not a number from 1 to 22", value);
+		return err_set(
+			err, -EINVAL, "'%s' is not a number from 1 to 22", value);
 	options.level = (int)level;
 	return 0;
 }
@@ -119,7 +121,8 @@ static const struct opt record_options[] = {
 		.set = set_freq },
 	{ 'c', "count", "TIME", "time between ticks instead of a rate: 10ms, 500us",
 		.set = set_count },
-	{ 0, "strict-freq", NULL, "refuse a rate above the highest, instead of lowering it",
+	{ 0, "strict-freq", NULL,
+		"refuse a rate above the highest, instead of lowering it",
 		.flag = &strict_freq },
 	{ 0, "adaptive", NULL,
 		"lower the rate where the sampler would use more CPU\nthan its limit (on)",
@@ -131,14 +134,16 @@ static const struct opt record_options[] = {
 	{ 0, "max-stack", "N",
 		"frames kept of a deeper stack, leaf side (512); it is\nalways read to the root",
 		.set = set_max_stack },
-	{ 'g', "call-graph", NULL, "accepted for perf's sake: stacks are always recorded",
+	{ 'g', "call-graph", NULL,
+		"accepted for perf's sake: stacks are always recorded",
 		.flag = &call_graph },
 	{ .help = "Output" },
 	{ 'o', "output", "FILE",
 		"file to write (pystack.data), - for standard output; one\nthat is there is kept "
 		"as FILE.old",
 		.text = &options.output },
-	{ 'z', "compression-level", "N", "of Zstandard, 1 to 22 (3)", .set = set_level },
+	{ 'z', "compression-level", "N", "of Zstandard, 1 to 22 (3)",
+		.set = set_level },
 	{ 'q', "quiet", NULL, "say nothing but errors", .flag = &options.quiet },
 	{ 0 },
 };
@@ -151,14 +156,16 @@ static int check_rate(void)
 		return opt_usage_error("options --freq and --count exclude each other");
 	if (s->spin) {
 		s->adaptive = false;
-		msg_info("-F max keeps a core busy and disturbs programs that map memory often");
+		msg_info(
+			"-F max keeps a core busy and disturbs programs that map memory often");
 		return 0;
 	}
 	if (s->interval_ns >= 1000000000 / MAX_HZ)
 		return 0;
 	if (strict_freq)
 		return opt_usage_error("the highest rate is %d Hz", MAX_HZ);
-	msg_info("the rate is lowered to the highest, %d Hz (-F max goes further)", MAX_HZ);
+	msg_info("the rate is lowered to the highest, %d Hz (-F max goes further)",
+		MAX_HZ);
 	s->interval_ns = 1000000000 / MAX_HZ;
 	return 0;
 }
@@ -173,8 +180,9 @@ static int run(int argc, char **argv)
 	if (options.pid != 0 && argc != 0)
 		return opt_usage_error("give either -p PID or a command");
 	if (options.pid == 0 && argc == 0)
-		return opt_usage_error("nothing to record: give a command (pystack record -- "
-				       "python3 app.py) or -p PID");
+		return opt_usage_error(
+			"nothing to record: give a command (pystack record -- "
+			"python3 app.py) or -p PID");
 	if (options.pid == getpid())
 		return opt_usage_error("pystack cannot record itself");
 	options.argv = argv;
@@ -183,12 +191,14 @@ static int run(int argc, char **argv)
 
 const struct cmd cmd_record = {
 	.name = "record",
-	.summary = "run a program, or attach to one, and record where it spends its time",
+	.summary =
+		"run a program, or attach to one, and record where it spends its time",
 	.usage = "[OPTIONS] [--] COMMAND [ARGUMENTS]\n"
 		 "       pystack record [OPTIONS] -p PID",
-	.notes = "The exit status is the command's (128 + N for signal N); 125: the recording "
-		 "cannot\nbe made, 126: the command cannot be executed, 127: it is not found, 129: "
-		 "wrong\nusage.  Attached: 0.",
+	.notes =
+		"The exit status is the command's (128 + N for signal N); 125: the recording "
+		"cannot\nbe made, 126: the command cannot be executed, 127: it is not found, 129: "
+		"wrong\nusage.  Attached: 0.",
 	.options = record_options,
 	.stops_at_operand = true,
 	.run = run,

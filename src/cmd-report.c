@@ -25,7 +25,8 @@ static int set_event(const char *value, struct err *err)
 	int event = profile_event_parse(value);
 
 	if (event < 0)
-		return err_set(err, -EINVAL, "'%s' is not an event (cpu, wall, gil)", value);
+		return err_set(
+			err, -EINVAL, "'%s' is not an event (cpu, wall, gil)", value);
 	view.event = (enum profile_event)event;
 	view.event_given = true;
 	return 0;
@@ -59,11 +60,9 @@ static int set_sort(const char *value, struct err *err)
 
 static int set_percent_limit(const char *value, struct err *err)
 {
-	char end;
-
-	if (sscanf(value, "%lf%c", &view.percent_limit, &end) != 1 ||
-		!(view.percent_limit >= 0) || view.percent_limit > 100)
-		return err_set(err, -EINVAL, "'%s' is not a percentage", value);
+	if (parse_percent(value, &view.percent_limit) != 0)
+		return err_set(
+			err, -EINVAL, "'%s' is not a percentage from 0 to 100", value);
 	return 0;
 }
 
@@ -80,7 +79,8 @@ static int set_limit(const char *value, struct err *err)
 static const struct opt report_options[] = {
 	{ 'i', "input", "FILE", "file to read (pystack.data), - for standard input",
 		.text = &input },
-	{ 0, "stdio", NULL, "print text on standard output (there is no other view yet)",
+	{ 0, "stdio", NULL,
+		"print text on standard output (there is no other view yet)",
 		.flag = &stdio },
 	{ 'e', "event", "EVENT",
 		"what to count: cpu, the time running (default); wall,\nall time of all threads; "
@@ -89,20 +89,23 @@ static const struct opt report_options[] = {
 	{ 's', "sort", "KEY[,KEY]",
 		"a row for each: symbol (default), file, srcline,\nthread, tid, pid, comm, state",
 		.set = set_sort },
-	{ 0, "children", NULL, "add up callees in a column of their own, and sort by it\n(on)",
+	{ 0, "children", NULL,
+		"add up callees in a column of their own, and sort by it\n(on)",
 		.flag = &view.children, .negatable = true },
 	{ 'g', "call-graph", NULL, "print the tree of calls instead of the table",
 		.flag = &tree },
 	{ 0, "percent-limit", "P", "leave out what is below P percent (0.01)",
 		.set = set_percent_limit },
 	{ 'n', "limit", "N", "print at most N rows", .set = set_limit },
-	{ 0, "full-paths", NULL, "do not shorten file names", .flag = &view.full_paths },
+	{ 0, "full-paths", NULL, "do not shorten file names",
+		.flag = &view.full_paths },
 	{ 0, "header", NULL, "print all that is known of the recording first",
 		.flag = &header },
 	{ 0, "header-only", NULL, "print that and nothing else", .flag = &header_only },
 	{ 0, "stats", NULL, "print the sampler's own account instead of the profile",
 		.flag = &stats },
-	{ 0, "no-header", NULL, "print no lines with # before the table", .flag = &no_header },
+	{ 0, "no-header", NULL, "print no lines with # before the table",
+		.flag = &no_header },
 	{ 'f', "force", NULL,
 		"read files of other users, and end with status 0 when a\nfile is read only in "
 		"part",
@@ -133,7 +136,8 @@ static void print_report(const struct profile *p)
 		say_empty(p);
 	else if (profile_total(p, view.event) == 0)
 		printf("#\n# No sample has any %s time; --event=wall shows all %llu samples.\n",
-			profile_event_name(view.event), (unsigned long long)p->totals.ticks);
+			profile_event_name(view.event),
+			(unsigned long long)p->totals.ticks);
 	else if (tree)
 		view_tree(p, &view);
 	else
@@ -146,20 +150,21 @@ static int run(int argc, char **argv)
 	struct err err;
 
 	if (argc != 0)
-		return opt_usage_error("unexpected argument '%s'; the file is given with -i",
-			argv[0]);
+		return opt_usage_error(
+			"unexpected argument '%s'; the file is given with -i", argv[0]);
 	if (!input_allowed(input, force))
 		return STATUS_FAILED;
 	if (profile_load(input, &p, &err) != 0) {
 		msg_error("%s%s", err.text,
-			strcmp(input, "pystack.data") == 0 ?
-				" (record first: pystack record -- python3 app.py)" :
-				"");
+			strcmp(input, "pystack.data") == 0
+				? " (record first: pystack record -- python3 app.py)"
+				: "");
 		return STATUS_FAILED;
 	}
 	view.width = term_width();
 	if (tree && view.percent_limit < 0.5)
-		view.percent_limit = view.percent_limit == 0.01 ? 0.5 : view.percent_limit;
+		view.percent_limit =
+			view.percent_limit == 0.01 ? 0.5 : view.percent_limit;
 	term_start_pager();
 	print_report(p);
 	int status = input_account(input, &p->result, force);

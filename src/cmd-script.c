@@ -25,7 +25,8 @@ static int set_format(const char *value, struct err *err)
 {
 	collapsed = strcmp(value, "collapsed") == 0;
 	if (!collapsed && strcmp(value, "text") != 0)
-		return err_set(err, -EINVAL, "'%s' is not a format (text, collapsed)", value);
+		return err_set(
+			err, -EINVAL, "'%s' is not a format (text, collapsed)", value);
 	return 0;
 }
 
@@ -33,7 +34,8 @@ static int set_event(const char *value, struct err *err)
 {
 	event = profile_event_parse(value);
 	if (event < 0)
-		return err_set(err, -EINVAL, "'%s' is not an event (cpu, wall, gil)", value);
+		return err_set(
+			err, -EINVAL, "'%s' is not an event (cpu, wall, gil)", value);
 	return 0;
 }
 
@@ -48,11 +50,14 @@ static const struct opt script_options[] = {
 		"weigh collapsed stacks by cpu, wall or gil time, in\nmicroseconds, instead of "
 		"counting samples",
 		.set = set_event },
-	{ 0, "per-thread", NULL, "put process and thread in front of each collapsed stack",
+	{ 0, "per-thread", NULL,
+		"put process and thread in front of each collapsed stack",
 		.flag = &per_thread },
-	{ 'o', "output", "FILE", "file to write instead of standard output", .text = &output },
-	{ 'f', "force", NULL, "read files of other users, and end with status 0 when a file "
-			      "is\nread only in part",
+	{ 'o', "output", "FILE", "file to write instead of standard output",
+		.text = &output },
+	{ 'f', "force", NULL,
+		"read files of other users, and end with status 0 when a file "
+		"is\nread only in part",
 		.flag = &force },
 	{ 0 },
 };
@@ -81,8 +86,9 @@ static void print_run(struct model *m, const struct load_run *r, void *context)
 	frame_text_clean(&line, s->comm);
 	buf_printf(&line, " %u/%u ", s->pid, t->tid);
 	frame_text_thread(&line, m, r->thread);
-	printf("%s  %" PRId64 ".%06" PRId64 ":  %" PRIu64 " tick%s  %.3f ms  ", buf_text(&line),
-		since / 1000000000, since > 0 ? since % 1000000000 / 1000 : 0, r->ticks,
+	printf("%s  %" PRId64 ".%06" PRId64 ":  %" PRIu64 " tick%s  %.3f ms  ",
+		buf_text(&line), since / 1000000000,
+		since > 0 ? since % 1000000000 / 1000 : 0, r->ticks,
 		r->ticks == 1 ? "" : "s", (double)r->wall_ns / 1e6);
 	print_states(r->state);
 	printf("\n");
@@ -184,7 +190,8 @@ static int script_collapsed(void)
 {
 	struct profile *p;
 	struct err err;
-	enum profile_event what = event >= 0 ? (enum profile_event)event : PROFILE_SAMPLES;
+	enum profile_event what =
+		event >= 0 ? (enum profile_event)event : PROFILE_SAMPLES;
 
 	if (profile_load(input, &p, &err) != 0) {
 		msg_error("%s", err.text);
@@ -198,7 +205,8 @@ static int script_collapsed(void)
 		int64_t weight = profile_weight(&p->samples[i], what);
 
 		if (weight > 0)
-			lines[count++] = (struct line){ line_of(p, &p->samples[i]), weight };
+			lines[count++] =
+				(struct line){ line_of(p, &p->samples[i]), weight };
 	}
 	if (count != 0)
 		qsort(lines, count, sizeof(*lines), compare_lines);

@@ -16,11 +16,11 @@
 
 struct cmd {
 	const char *name;
-	const char *summary;	/* one line, for `pystack --help` */
-	const char *usage;	/* what follows the name; several lines allowed */
-	const char *notes;	/* printed behind the options; NULL: nothing */
+	const char *summary;       /* one line, for `pystack --help` */
+	const char *usage;         /* what follows the name; several lines allowed */
+	const char *notes;         /* printed behind the options; NULL: nothing */
 	const struct opt *options; /* ends with one that is all zero */
-	bool stops_at_operand;	/* options behind the first operand are not ours */
+	bool stops_at_operand;     /* options behind the first operand are not ours */
 
 	/* argv: the operands, from argv[0] on.  Returns the exit status. */
 	int (*run)(int argc, char **argv);

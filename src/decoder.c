@@ -23,7 +23,7 @@ enum {
 
 struct string {
 	uint32_t width;
-	uint32_t size;	   /* bytes, as they lie in the program */
+	uint32_t size;     /* bytes, as they lie in the program */
 	uint32_t received; /* of these */
 	uint8_t *bytes;
 	uint32_t file_string; /* in file epoch `epoch` */
@@ -149,7 +149,8 @@ void decoder_free(struct decoder *d)
 
 /* The element of that number (from 1) in an array that grows to hold it, new ones
  * zero. */
-static void *element(void *array, size_t *count, size_t *capacity, size_t size, uint32_t number)
+static void *element(
+	void *array, size_t *count, size_t *capacity, size_t size, uint32_t number)
 {
 	char **p = array;
 
@@ -163,15 +164,17 @@ static void *element(void *array, size_t *count, size_t *capacity, size_t size, 
 
 static struct string *string_at(struct decoder *d, uint32_t number)
 {
-	struct string *s = number != 0 && number <= d->string_count ? &d->strings[number - 1] :
-								      NULL;
+	struct string *s = number != 0 && number <= d->string_count
+				   ? &d->strings[number - 1]
+				   : NULL;
 
 	return s != NULL && s->received == s->size && s->bytes != NULL ? s : NULL;
 }
 
 static struct code *code_at(struct decoder *d, uint32_t number)
 {
-	struct code *k = number != 0 && number <= d->code_count ? &d->codes[number - 1] : NULL;
+	struct code *k =
+		number != 0 && number <= d->code_count ? &d->codes[number - 1] : NULL;
 
 	return k != NULL && k->defined ? k : NULL;
 }
@@ -233,7 +236,8 @@ static uint32_t file_string(struct decoder *d, uint32_t number)
 	if (s == NULL)
 		return 0;
 	if (s->file_string == 0 || s->epoch != epoch) {
-		_cleanup_free_ char *text = xmalloc(py_utf8_bound(s->width, s->size) + 1);
+		_cleanup_free_ char *text =
+			xmalloc(py_utf8_bound(s->width, s->size) + 1);
 		size_t size = py_utf8_from(s->width, s->bytes, s->size, text);
 
 		s->file_string = file_writer_string(d->writer, text, size);
@@ -388,8 +392,8 @@ static void get_code(struct decoder *d, struct varint_reader *v)
 		return;
 	}
 	k.defined = true;
-	struct code *at =
-		element(&d->codes, &d->code_count, &d->code_capacity, sizeof(*at), number);
+	struct code *at = element(
+		&d->codes, &d->code_count, &d->code_capacity, sizeof(*at), number);
 
 	*at = k;
 }
@@ -486,9 +490,9 @@ static void settle_run(struct decoder *d, const struct pending *p)
 	struct file_run run = {
 		.thread = t->t.file_thread,
 		.node = file_node(d, p->node),
-		.line = n->kind == REC_NODE_PYTHON ?
-			line_of(d, code_at(d, n->ref), p->position1) :
-			FILE_NO_LINE,
+		.line = n->kind == REC_NODE_PYTHON
+				? line_of(d, code_at(d, n->ref), p->position1)
+				: FILE_NO_LINE,
 		.state = p->state,
 		.first = p->first,
 		.ticks = p->ticks,
@@ -544,8 +548,8 @@ static void settle(struct decoder *d, uint64_t covered)
 
 static void wait_for_strata(struct decoder *d, const struct pending *p)
 {
-	d->pending = xgrow(
-		d->pending, d->pending_count, &d->pending_capacity, sizeof(*d->pending));
+	d->pending = xgrow(d->pending, d->pending_count, &d->pending_capacity,
+		sizeof(*d->pending));
 	d->pending[d->pending_count++] = *p;
 }
 
@@ -656,7 +660,8 @@ static void get_cut(struct decoder *d, struct varint_reader *v)
 	d->base = base;
 }
 
-static void decode(struct decoder *d, unsigned type, struct varint_reader *v, bool *ret_cut)
+static void decode(
+	struct decoder *d, unsigned type, struct varint_reader *v, bool *ret_cut)
 {
 	switch (type) {
 	case REC_STRING:
@@ -706,8 +711,8 @@ static void decode(struct decoder *d, unsigned type, struct varint_reader *v, bo
 	}
 }
 
-int64_t decoder_feed(struct decoder *d, const uint8_t *bytes, size_t size, bool *ret_cut,
-	struct err *err)
+int64_t decoder_feed(struct decoder *d, const uint8_t *bytes, size_t size,
+	bool *ret_cut, struct err *err)
 {
 	struct varint_reader all = { .at = bytes, .end = bytes + size };
 
@@ -722,7 +727,8 @@ int64_t decoder_feed(struct decoder *d, const uint8_t *bytes, size_t size, bool 
 		/* Records are published whole; only this buffer may cut one. */
 		if (all.bad || length > (uint64_t)(all.end - all.at)) {
 			if (size - (size_t)(start - bytes) >= 2 * REC_STRING_PIECE)
-				return err_set(err, -E_BADFORMAT, "a record without an end");
+				return err_set(
+					err, -E_BADFORMAT, "a record without an end");
 			return start - bytes;
 		}
 		if (length == 0)
@@ -733,8 +739,8 @@ int64_t decoder_feed(struct decoder *d, const uint8_t *bytes, size_t size, bool 
 
 		decode(d, type, &v, &cut);
 		if (v.bad)
-			return err_set(err, -E_BADFORMAT, "a record of type %u that cannot be",
-				type);
+			return err_set(err, -E_BADFORMAT,
+				"a record of type %u that cannot be", type);
 		all.at += length;
 		if (cut) {
 			*ret_cut = true;

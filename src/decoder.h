@@ -23,7 +23,7 @@ struct decoder;
 /* What the recorder wants to know of a thread that appeared. */
 struct decoder_thread {
 	uint32_t file_thread; /* its number in the file */
-	uint32_t tid;	      /* in the program's namespace */
+	uint32_t tid;         /* in the program's namespace */
 	uint64_t python_id;   /* pthread_t */
 	uint64_t interpreter;
 	bool named;
@@ -33,7 +33,7 @@ struct decoder_thread {
 
 struct decoder_stats {
 	uint64_t samples; /* (thread, tick) pairs written */
-	uint64_t lost;	  /* that could not be decoded */
+	uint64_t lost;    /* that could not be decoded */
 	uint64_t threads;
 };
 
@@ -50,8 +50,8 @@ void decoder_free(struct decoder *d);
  * the end is left for the next call), or a negative code with words when a record
  * cannot be.  *ret_cut is set when a cut was among them.
  */
-int64_t decoder_feed(struct decoder *d, const uint8_t *bytes, size_t size, bool *ret_cut,
-	struct err *err);
+int64_t decoder_feed(struct decoder *d, const uint8_t *bytes, size_t size,
+	bool *ret_cut, struct err *err);
 
 /* Write the runs that may still grow: before every flush of the file. */
 void decoder_close_runs(struct decoder *d);

@@ -83,10 +83,12 @@ int follow_map(int fd, struct ring_reader *ret_reader, struct err *err)
 	/* Whoever could shrink it could end this process by a SIGBUS. */
 	if (seals < 0 || (seals & F_SEAL_SHRINK) == 0)
 		return err_set(err, -E_BADFORMAT, "its ring is not sealed");
-	void *at = mmap(NULL, (size_t)st.st_size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	void *at = mmap(
+		NULL, (size_t)st.st_size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 
 	if (at == MAP_FAILED)
-		return err_set(err, -errno, "its ring cannot be mapped: %s", strerror(errno));
+		return err_set(
+			err, -errno, "its ring cannot be mapped: %s", strerror(errno));
 	/* The task sets the magic number last. */
 	int64_t end = clock_monotonic_ns() + LEAVE_WAIT_MS * 1000000ll;
 	int r = ring_reader_init(ret_reader, at, (uint64_t)st.st_size);
@@ -97,7 +99,8 @@ int follow_map(int fd, struct ring_reader *ret_reader, struct err *err)
 	}
 	if (r != 0) {
 		(void)munmap(at, (size_t)st.st_size);
-		return err_set(err, -E_BADFORMAT, "its ring is of another version (check %d)", r);
+		return err_set(err, -E_BADFORMAT,
+			"its ring is of another version (check %d)", r);
 	}
 	return 0;
 }
@@ -118,9 +121,11 @@ static void give_orders(struct follow *f, const struct follow_options *o)
 {
 	struct ring_options *r = &f->ring.header->options;
 
-	_Static_assert(sizeof(f->python.layout) <= sizeof(r->layout), "layout too large");
+	_Static_assert(
+		sizeof(f->python.layout) <= sizeof(r->layout), "layout too large");
 	r->interval_ns = (uint64_t)o->interval_ns;
-	r->flags = (o->spin ? RING_OPT_SPIN : 0) | (o->adaptive ? RING_OPT_ADAPTIVE : 0);
+	r->flags =
+		(o->spin ? RING_OPT_SPIN : 0) | (o->adaptive ? RING_OPT_ADAPTIVE : 0);
 	r->max_stack = o->max_stack;
 	r->overhead_ppm = o->overhead_ppm;
 	r->runtime = f->python.runtime;
@@ -137,7 +142,8 @@ struct attributes {
 	struct buf text; /* of the values */
 };
 
-static void add_attribute(struct attributes *a, const char *name, const char *value, size_t size)
+static void add_attribute(
+	struct attributes *a, const char *name, const char *value, size_t size)
 {
 	if (a->count >= MAX_ATTRIBUTES)
 		return;
@@ -169,7 +175,8 @@ static void add_command_line(struct attributes *a, pid_t pid)
 
 	if (proc_cmdline_read(pid, &words) != 0)
 		return;
-	for (const char *at = words.data, *end = at + words.size; at != NULL && at < end;) {
+	for (const char *at = words.data, *end = at + words.size;
+		at != NULL && at < end;) {
 		size_t size = strnlen(at, (size_t)(end - at));
 
 		add_attribute(a, "arg", at, size);
@@ -205,7 +212,7 @@ static void write_segment(struct follow *f, const struct follow_options *o)
 		.real_ns = (uint64_t)clock_real_ns(),
 		.interval_ns = o->spin ? 0 : (uint64_t)o->interval_ns,
 		.flags = (o->adaptive ? FILE_SEGMENT_ADAPTIVE : 0) |
-			(o->spin ? FILE_SEGMENT_SPIN : 0),
+			 (o->spin ? FILE_SEGMENT_SPIN : 0),
 	};
 
 	if (getrandom(s.id, sizeof(s.id), GRND_NONBLOCK) != sizeof(s.id))
@@ -218,7 +225,8 @@ static void write_segment(struct follow *f, const struct follow_options *o)
 	add_host(&a);
 	if (proc_stat_read(f->pid, 0, &st) == 0)
 		add_number(&a, "clock",
-			st.start_ticks * (1000000000ull / (uint64_t)sysconf(_SC_CLK_TCK)));
+			st.start_ticks *
+				(1000000000ull / (uint64_t)sysconf(_SC_CLK_TCK)));
 	add_text(&a, "isolation", "task");
 	add_number(&a, "max-stack", o->max_stack);
 	if (o->adaptive)
@@ -234,8 +242,9 @@ static void write_segment(struct follow *f, const struct follow_options *o)
 
 int follow_start(pid_t pid, int ring_fd, int connection, pid_t task,
 	const struct inject_task *injected, const struct python_found *python,
-	const struct follow_options *options, struct file_writer *writer, uint32_t segment,
-	uint32_t *next_thread, struct follow **ret_follow, struct err *err)
+	const struct follow_options *options, struct file_writer *writer,
+	uint32_t segment, uint32_t *next_thread, struct follow **ret_follow,
+	struct err *err)
 {
 	struct follow *f = xcalloc(1, sizeof(*f));
 
@@ -286,8 +295,7 @@ static void read_counters(struct follow *f)
 }
 
 /* Fill list with the counters; returns how many.  all: also those that are 0. */
-static uint32_t list_counters(
-	struct follow *f, struct file_counter *list, bool all)
+static uint32_t list_counters(struct follow *f, struct file_counter *list, bool all)
 {
 	uint32_t n = 0;
 
@@ -333,7 +341,8 @@ int64_t follow_drain(struct follow *f, bool *ret_cut, struct err *err)
 		if (n == 0)
 			break;
 		bool cut = false;
-		int64_t used = decoder_feed(f->decoder, f->buffer, (size_t)n, &cut, err);
+		int64_t used =
+			decoder_feed(f->decoder, f->buffer, (size_t)n, &cut, err);
 
 		if (used < 0)
 			return used;
@@ -381,9 +390,10 @@ static struct decoder_thread *nameless_thread(struct follow *f, size_t *at)
 	struct decoder_thread *t;
 
 	while ((t = decoder_thread_at(f->decoder, (*at)++)) != NULL)
-		/* Who is not known to the threading module stays without: it is not asked
-		 * for again and again. */
-		if (t->file_thread != 0 && !t->named && !t->ended && t->name_tries < NAME_TRIES)
+		/* Who is not known to the threading module stays without: it is not
+		 * asked for again and again. */
+		if (t->file_thread != 0 && !t->named && !t->ended &&
+			t->name_tries < NAME_TRIES)
 			return t;
 	return NULL;
 }
@@ -449,12 +459,16 @@ static void write_end(struct follow *f, enum file_end_why why, uint64_t status)
 	file_writer_segment_end(f->writer, &end);
 }
 
-int follow_end(struct follow *f, enum file_end_why why, uint64_t status, struct err *err)
+int follow_end(
+	struct follow *f, enum file_end_why why, uint64_t status, struct err *err)
 {
 	struct err ignored;
 	bool cut = false;
 	int r = 0;
 
+	/* While the program may still be there to be asked. */
+	(void)follow_drain(f, &cut, &ignored);
+	follow_name_threads(f);
 	order(f, RING_ORDER_LEAVE);
 	bool left = await_leaving(f);
 
@@ -467,7 +481,8 @@ int follow_end(struct follow *f, enum file_end_why why, uint64_t status, struct 
 		r = inject_stop(&f->injected, err);
 		f->stats.held_ns = f->injected.held_ns;
 	} else if (!left) {
-		r = err_set(err, -E_TIMEOUT, "the sampler task %d has not left", (int)f->task);
+		r = err_set(err, -E_TIMEOUT, "the sampler task %d has not left",
+			(int)f->task);
 	}
 	const struct decoder_stats *s = decoder_stats(f->decoder);
 

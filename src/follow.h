@@ -45,8 +45,9 @@ struct follow;
  */
 int follow_start(pid_t pid, int ring_fd, int connection, pid_t task,
 	const struct inject_task *injected, const struct python_found *python,
-	const struct follow_options *options, struct file_writer *writer, uint32_t segment,
-	uint32_t *next_thread, struct follow **ret_follow, struct err *err);
+	const struct follow_options *options, struct file_writer *writer,
+	uint32_t segment, uint32_t *next_thread, struct follow **ret_follow,
+	struct err *err);
 
 /*
  * Map the ring behind fd (borrowed) and check it.  Returns the mapping's reader, to be
@@ -78,7 +79,8 @@ void follow_name_threads(struct follow *f);
  * unmapped.  Returns 0, or a negative code with words when something stayed in the
  * program.  f is no longer usable but for follow_stats().
  */
-int follow_end(struct follow *f, enum file_end_why why, uint64_t status, struct err *err);
+int follow_end(
+	struct follow *f, enum file_end_why why, uint64_t status, struct err *err);
 
 pid_t follow_pid(const struct follow *f);
 /* Descriptor that becomes readable when the task or the connection ends. */

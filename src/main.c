@@ -78,8 +78,8 @@ static size_t distance(const char *a, const char *b)
 				best = above[j] + 1;
 			if (row[j - 1] + 1 < best)
 				best = row[j - 1] + 1;
-			if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] &&
-				two_above[j - 2] + 1 < best)
+			if (i > 1 && j > 1 && a[i - 1] == b[j - 2] &&
+				a[i - 2] == b[j - 1] && two_above[j - 2] + 1 < best)
 				best = two_above[j - 2] + 1;
 			row[j] = best;
 		}
@@ -120,7 +120,8 @@ static int unknown_command(const char *name)
 		msg_error("this pystack is a profiler and reads no core files; "
 			  "of a live process: pystack dump -p PID");
 	else if (other != NULL)
-		msg_error("'%s' is not a command; you may want: pystack %s", name, other);
+		msg_error(
+			"'%s' is not a command; you may want: pystack %s", name, other);
 	else if (near != NULL)
 		msg_error("'%s' is not a command; did you mean '%s'?", name, near);
 	else

@@ -14,8 +14,8 @@
 enum {
 	STATUS_OK = 0,
 	STATUS_FAILED = 1,
-	STATUS_CANNOT = 125,   /* record: the recording cannot be made */
-	STATUS_NOT_RUN = 126,  /* record: the command cannot be executed */
+	STATUS_CANNOT = 125,    /* record: the recording cannot be made */
+	STATUS_NOT_RUN = 126,   /* record: the command cannot be executed */
 	STATUS_NOT_FOUND = 127, /* record: there is no such command */
 	STATUS_USAGE = 129,
 };
@@ -23,7 +23,7 @@ enum {
 /* The command in whose name messages are given; NULL: pystack itself. */
 void msg_set_command(const char *name);
 /* Drop what msg_info() says. */
-void msg_set_quiet(bool quiet);
+void msg_set_quiet(bool on);
 
 __attribute__((format(printf, 1, 2))) void msg_error(const char *format, ...);
 __attribute__((format(printf, 1, 2))) void msg_info(const char *format, ...);

@@ -49,11 +49,12 @@ static void print_row(const struct opt *o)
 		n += snprintf(left, sizeof(left), "  -%c, ", o->letter);
 	else
 		n += snprintf(left, sizeof(left), "      ");
-	n += snprintf(left + n, sizeof(left) - (size_t)n, "--%s%s", o->negatable ? "[no-]" : "",
-		o->name);
+	n += snprintf(left + n, sizeof(left) - (size_t)n, "--%s%s",
+		o->negatable ? "[no-]" : "", o->name);
 	if (o->value != NULL)
 		(void)snprintf(left + n, sizeof(left) - (size_t)n, "%s=%s%s",
-			o->value_optional ? "[" : "", o->value, o->value_optional ? "]" : "");
+			o->value_optional ? "[" : "", o->value,
+			o->value_optional ? "]" : "");
 	if (strlen(left) < HELP_COLUMN - 1)
 		printf("%-*s", HELP_COLUMN, left);
 	else
@@ -73,7 +74,8 @@ static void print_row(const struct opt *o)
 static void print_help(const struct cmd *cmd)
 {
 	printf("usage: pystack %s %s\n\n%s.\n", cmd->name, cmd->usage, cmd->summary);
-	for (const struct opt *o = cmd->options; o->name != NULL || o->help != NULL; o++) {
+	for (const struct opt *o = cmd->options; o->name != NULL || o->help != NULL;
+		o++) {
 		if (o->name == NULL)
 			printf("\n%s:\n", o->help);
 		else
@@ -86,7 +88,8 @@ static void print_help(const struct cmd *cmd)
 
 static void print_list(const struct cmd *cmd)
 {
-	for (const struct opt *o = cmd->options; o->name != NULL || o->help != NULL; o++) {
+	for (const struct opt *o = cmd->options; o->name != NULL || o->help != NULL;
+		o++) {
 		if (o->name == NULL)
 			continue;
 		printf("--%s%s\n", o->name,
@@ -108,7 +111,8 @@ struct tables {
 	char names[MAX_OPTIONS][40]; /* of the negations */
 };
 
-static void add_long(struct tables *t, size_t *n, const char *name, int has_value, int value)
+static void add_long(
+	struct tables *t, size_t *n, const char *name, int has_value, int value)
 {
 	if (*n + 1 < sizeof(t->longs) / sizeof(t->longs[0]))
 		t->longs[(*n)++] = (struct option){ name, has_value, NULL, value };
@@ -123,16 +127,18 @@ static void fill_tables(const struct cmd *cmd, struct tables *t)
 	*s++ = cmd->stops_at_operand ? '+' : ':';
 	if (cmd->stops_at_operand)
 		*s++ = ':';
-	for (const struct opt *o = cmd->options; o->name != NULL || o->help != NULL; o++, row++) {
-		int has_value = o->value == NULL	? no_argument :
-				o->value_optional ? optional_argument :
-						    required_argument;
+	for (const struct opt *o = cmd->options; o->name != NULL || o->help != NULL;
+		o++, row++) {
+		int has_value = o->value == NULL    ? no_argument
+				: o->value_optional ? optional_argument
+						    : required_argument;
 
 		if (o->name == NULL)
 			continue;
 		add_long(t, &n, o->name, has_value, ROW + row);
 		if (o->negatable) {
-			(void)snprintf(t->names[row], sizeof(t->names[row]), "no-%s", o->name);
+			(void)snprintf(
+				t->names[row], sizeof(t->names[row]), "no-%s", o->name);
 			add_long(t, &n, t->names[row], no_argument, NEGATED + row);
 		}
 		if (o->letter != 0) {
@@ -152,7 +158,8 @@ static const struct opt *row_of(const struct cmd *cmd, int value)
 		return &cmd->options[value - NEGATED];
 	if (value >= ROW)
 		return &cmd->options[value - ROW];
-	for (const struct opt *o = cmd->options; o->name != NULL || o->help != NULL; o++)
+	for (const struct opt *o = cmd->options; o->name != NULL || o->help != NULL;
+		o++)
 		if (o->name != NULL && o->letter == value)
 			return o;
 	return NULL;
@@ -201,8 +208,8 @@ int opt_parse(const struct cmd *cmd, int argc, char **argv, int *ret_status)
 			status = opt_usage_error("unknown or ambiguous option '%s'",
 				at < argc ? argv[at] : "");
 		} else if (value == ':') {
-			status = opt_usage_error("option '%s' needs a value",
-				at < argc ? argv[at] : "");
+			status = opt_usage_error(
+				"option '%s' needs a value", at < argc ? argv[at] : "");
 		} else {
 			status = apply(row_of(cmd, value), value, optarg);
 		}

@@ -14,7 +14,7 @@
 struct cmd;
 
 struct opt {
-	char letter;	   /* 0: none */
+	char letter;       /* 0: none */
 	const char *name;  /* long name; NULL: the row is a heading, its text in help */
 	const char *value; /* what stands for its value in --help; NULL: takes none */
 	const char *help;

@@ -30,9 +30,11 @@ char *paths_preload(void)
 		self[n] = '\0';
 		char *slash = strrchr(self, '/');
 
-		/* BUILD/src/pystack: the library is BUILD/lib/preload/pystack-preload.so,
-		 * and only a build tree has the core's image beside it. */
-		if (slash != NULL && slash - self >= 4 && strncmp(slash - 4, "/src", 4) == 0) {
+		/* BUILD/src/pystack: the library is
+		 * BUILD/lib/preload/pystack-preload.so, and only a build tree has the
+		 * core's image beside it. */
+		if (slash != NULL && slash - self >= 4 &&
+			strncmp(slash - 4, "/src", 4) == 0) {
 			*slash = '\0';
 			char *image = xasprintf("%s/../lib/core/core.bin", self);
 			bool built = access(image, F_OK) == 0;

@@ -43,7 +43,7 @@ enum {
 	DRAIN_MAX_MS = 100,
 	DRAIN_MUCH_BYTES = 64 << 10, /* drain sooner next time */
 	FLUSH_NS = 1000000000,
-	NAMES_NS = 1000000000,
+	NAMES_NS = 200000000,
 	CHILDREN_NS = 250000000,
 	MAX_STRANGERS = 64, /* children that are named at the end */
 	SEARCH_FIRST_MS = 150,
@@ -61,16 +61,16 @@ struct stranger {
 struct recorder {
 	const struct recorder_options *o;
 	struct file_writer *writer;
-	struct follow *follow;	     /* while recording */
-	struct follow_stats stats;   /* of what was followed */
-	bool followed;		     /* something has been followed at all */
+	struct follow *follow;     /* while recording */
+	struct follow_stats stats; /* of what was followed */
+	bool followed;             /* something has been followed at all */
 	uint32_t segments;
 	uint32_t next_thread;
 	bool over;
-	bool failed; /* the file could not be written */
+	bool failed;          /* the file could not be written */
 	char found_kind[160]; /* why a Python that was found is not recorded */
 
-	pid_t child;	/* the command, 0 when attached */
+	pid_t child; /* the command, 0 when attached */
 	int child_status;
 	bool child_ended;
 	int listener;
@@ -149,8 +149,8 @@ static void flush(struct recorder *r)
 		return;
 	r->failed = true;
 	r->over = true;
-	msg_error("%s: %s; what was recorded until now is kept%s", r->o->output, err.text,
-		r->child != 0 ? ", the program goes on" : "");
+	msg_error("%s: %s; what was recorded until now is kept%s", r->o->output,
+		err.text, r->child != 0 ? ", the program goes on" : "");
 }
 
 /* --- following a process --- */
@@ -173,8 +173,8 @@ static void end_follow(struct recorder *r, enum file_end_why why, uint64_t statu
 static const char *layout_check(int number)
 {
 	static const char *const words[] = { "?", "the interpreter cannot be read",
-		"a thread does not belong to its interpreter", "the list of threads is torn",
-		"no thread has a frame of known form" };
+		"a thread does not belong to its interpreter",
+		"the list of threads is torn", "no thread has a frame of known form" };
 
 	return words[number >= 1 && number <= 4 ? number : 0];
 }
@@ -194,14 +194,16 @@ static void task_left(struct recorder *r)
 			end_follow(r, FILE_END_GONE, 0);
 		else if (r->child_ended)
 			end_follow(r,
-				WIFSIGNALED(r->child_status) ? FILE_END_SIGNAL : FILE_END_EXIT,
-				(uint64_t)(WIFSIGNALED(r->child_status) ?
-						WTERMSIG(r->child_status) :
-						WEXITSTATUS(r->child_status)));
+				WIFSIGNALED(r->child_status) ? FILE_END_SIGNAL
+							     : FILE_END_EXIT,
+				(uint64_t)(WIFSIGNALED(r->child_status)
+						   ? WTERMSIG(r->child_status)
+						   : WEXITSTATUS(r->child_status)));
 		return;
 	case RING_LEAVE_EXECED:
 		proc_describe(pid, what, sizeof(what));
-		msg_info("process %d executed another program (%s), which is not followed",
+		msg_info(
+			"process %d executed another program (%s), which is not followed",
 			(int)pid, what);
 		end_follow(r, FILE_END_EXEC, 0);
 		return;
@@ -210,8 +212,9 @@ static void task_left(struct recorder *r)
 			(int)pid, layout_check(detail));
 		break;
 	case RING_LEAVE_SIGNAL:
-		msg_error("process %d: the sampler task ended by a fault (%s); the program "
-			  "goes on",
+		msg_error(
+			"process %d: the sampler task ended by a fault (%s); the program "
+			"goes on",
 			(int)pid, strsignal(detail));
 		break;
 	case RING_LEAVE_SYSCALL:
@@ -219,19 +222,21 @@ static void task_left(struct recorder *r)
 			strerror(detail));
 		break;
 	case RING_LEAVE_NONE:
-		msg_error("process %d: the sampler task was killed; the program goes on",
+		msg_error(
+			"process %d: the sampler task was killed; the program goes on",
 			(int)pid);
 		break;
 	default:
-		msg_error("process %d: the sampler task left (reason %d)", (int)pid, why);
+		msg_error(
+			"process %d: the sampler task left (reason %d)", (int)pid, why);
 		break;
 	}
 	end_follow(r, FILE_END_SAMPLER, (uint64_t)why);
 }
 
 static int start_following(struct recorder *r, pid_t pid, int ring_fd, int connection,
-	pid_t task, const struct inject_task *injected, const struct python_found *python,
-	struct err *err)
+	pid_t task, const struct inject_task *injected,
+	const struct python_found *python, struct err *err)
 {
 	struct follow *f;
 	int code = follow_start(pid, ring_fd, connection, task, injected, python,
@@ -264,19 +269,23 @@ static int attach(struct recorder *r, pid_t pid)
 	int code = inject_start(pid, &task, &err);
 
 	if (code == 0)
-		code = start_following(r, pid, task.ring_fd, -1, 0, &task, &found, &err);
+		code = start_following(
+			r, pid, task.ring_fd, -1, 0, &task, &found, &err);
 	if (code != 0)
 		return attach_refused(pid, "record", code, err.text);
 	if (r->child != 0)
 		return STATUS_OK;
 	proc_describe(pid, what, sizeof(what));
 	if (r->o->sampling.spin)
-		msg_info("recording process %d (%s), CPython %s, as fast as it goes; Ctrl-C ends "
-			 "it",
+		msg_info(
+			"recording process %d (%s), CPython %s, as fast as it goes; Ctrl-C ends "
+			"it",
 			(int)pid, what, found.version);
 	else
-		msg_info("recording process %d (%s), CPython %s, at %.4g Hz; Ctrl-C ends it",
-			(int)pid, what, found.version, 1e9 / (double)r->o->sampling.interval_ns);
+		msg_info(
+			"recording process %d (%s), CPython %s, at %.4g Hz; Ctrl-C ends it",
+			(int)pid, what, found.version,
+			1e9 / (double)r->o->sampling.interval_ns);
 	return STATUS_OK;
 }
 
@@ -299,7 +308,8 @@ static int make_socket(struct recorder *r)
 	/* The program may run as another user by the time its task says hello. */
 	(void)chmod(r->folder, 0711);
 	r->socket_path = xasprintf("%s/hello", r->folder);
-	(void)snprintf(address.sun_path, sizeof(address.sun_path), "%s", r->socket_path);
+	(void)snprintf(
+		address.sun_path, sizeof(address.sun_path), "%s", r->socket_path);
 	r->listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (r->listener < 0 ||
 		bind(r->listener, (struct sockaddr *)&address, sizeof(address)) != 0 ||
@@ -349,7 +359,8 @@ static void remove_socket(struct recorder *r)
 static bool first_process_reaps(void)
 {
 	static const char *const known[] = { "systemd", "init", "tini", "dumb-init",
-		"docker-init", "catatonit", "s6-svscan", "runit", "busybox", "bash", "sh" };
+		"docker-init", "catatonit", "s6-svscan", "runit", "busybox", "bash",
+		"sh" };
 	struct proc_stat st;
 
 	if (proc_stat_read(1, 0, &st) != 0)
@@ -387,7 +398,8 @@ static int spawn(struct recorder *r)
 
 	if (size > 3 && strcmp(r->o->argv[0] + size - 3, ".py") == 0 &&
 		access(r->o->argv[0], R_OK) == 0)
-		msg_error("%s; try: pystack record -- python3 %s", err.text, r->o->argv[0]);
+		msg_error("%s; try: pystack record -- python3 %s", err.text,
+			r->o->argv[0]);
 	else
 		msg_error("%s", err.text);
 	return code == -ENOENT ? STATUS_NOT_FOUND : STATUS_NOT_RUN;
@@ -457,7 +469,8 @@ static int receive_ring(int connection)
 	};
 	int fd = -1;
 
-	if (poll(&p, 1, HELLO_MS) <= 0 || recvmsg(connection, &message, MSG_CMSG_CLOEXEC) != 1)
+	if (poll(&p, 1, HELLO_MS) <= 0 ||
+		recvmsg(connection, &message, MSG_CMSG_CLOEXEC) != 1)
 		return -1;
 	struct cmsghdr *c = CMSG_FIRSTHDR(&message);
 
@@ -490,7 +503,8 @@ static void welcome(struct recorder *r, int connection)
 	follow_unmap(&ring);
 	offer.python_version[sizeof(offer.python_version) - 1] = '\0';
 	python_from_offer(offer.runtime, offer.code_type, offer.runtime_bytes,
-		sizeof(offer.runtime_bytes), offer.python_hex, offer.python_version, &python);
+		sizeof(offer.runtime_bytes), offer.python_hex, offer.python_version,
+		&python);
 	pid_t pid = program_of(r, peer.pid, offer.pid);
 
 	if (pid == 0 || r->followed || r->over) {
@@ -498,8 +512,8 @@ static void welcome(struct recorder *r, int connection)
 		if (pid != 0)
 			add_stranger(r, pid, NULL);
 	} else if (python.kind != PYTHON_CPYTHON) {
-		(void)snprintf(r->found_kind, sizeof(r->found_kind), "process %d %s", (int)pid,
-			python_refusal(&python, refusal, sizeof(refusal)));
+		(void)snprintf(r->found_kind, sizeof(r->found_kind), "process %d %s",
+			(int)pid, python_refusal(&python, refusal, sizeof(refusal)));
 		msg_error("%s; it runs on unrecorded", r->found_kind);
 	} else if (start_following(r, pid, ring_fd, connection, peer.pid, NULL, &python,
 			   &err) == 0) {
@@ -549,8 +563,8 @@ static bool look_into(struct recorder *r, pid_t pid)
 	if (found.kind == PYTHON_CPYTHON)
 		return last && attach(r, pid) == STATUS_OK;
 	if (r->found_kind[0] == '\0') {
-		(void)snprintf(r->found_kind, sizeof(r->found_kind), "process %d %s", (int)pid,
-			python_refusal(&found, refusal, sizeof(refusal)));
+		(void)snprintf(r->found_kind, sizeof(r->found_kind), "process %d %s",
+			(int)pid, python_refusal(&found, refusal, sizeof(refusal)));
 		msg_error("%s; it runs on unrecorded", r->found_kind);
 	}
 	return false;
@@ -663,7 +677,8 @@ static void on_signal(struct recorder *r, const struct signalfd_siginfo *s)
 		r->over = true;
 		return;
 	}
-	if (sig == SIGINT || s->ssi_code == SI_KERNEL || r->passed_on[sig] || r->child_ended)
+	if (sig == SIGINT || s->ssi_code == SI_KERNEL || r->passed_on[sig] ||
+		r->child_ended)
 		return;
 	r->passed_on[sig] = true;
 	(void)kill(r->child, sig);
@@ -704,20 +719,22 @@ static void drain(struct recorder *r, int64_t now)
 	int64_t n = follow_drain(r->follow, &cut, &err);
 
 	if (n < 0) {
-		msg_error("process %d: %s; its recording ends here", (int)follow_pid(r->follow),
-			err.text);
+		msg_error("process %d: %s; its recording ends here",
+			(int)follow_pid(r->follow), err.text);
 		end_follow(r, FILE_END_SAMPLER, 0);
 		return;
 	}
 	if (n > DRAIN_MUCH_BYTES)
-		r->drain_ms = r->drain_ms / 2 < DRAIN_MIN_MS ? DRAIN_MIN_MS : r->drain_ms / 2;
+		r->drain_ms =
+			r->drain_ms / 2 < DRAIN_MIN_MS ? DRAIN_MIN_MS : r->drain_ms / 2;
 	else if (r->drain_ms < DRAIN_MAX_MS)
 		r->drain_ms++;
 	if (now - r->named_ns > NAMES_NS) {
 		r->named_ns = now;
 		follow_name_threads(r->follow);
 	}
-	if ((cut && now - r->flushed_ns > FLUSH_NS / 2) || now - r->flushed_ns > FLUSH_NS * 2 ||
+	if ((cut && now - r->flushed_ns > FLUSH_NS / 2) ||
+		now - r->flushed_ns > FLUSH_NS * 2 ||
 		file_writer_should_flush(r->writer))
 		flush(r);
 }
@@ -754,7 +771,8 @@ static void one_round(struct recorder *r)
 	struct pollfd fds[3] = {
 		{ .fd = r->signals, .events = POLLIN },
 		{ .fd = r->listener, .events = POLLIN },
-		{ .fd = r->follow != NULL ? follow_poll_fd(r->follow) : -1, .events = POLLIN },
+		{ .fd = r->follow != NULL ? follow_poll_fd(r->follow) : -1,
+			.events = POLLIN },
 	};
 	int ms = r->follow != NULL ? r->drain_ms : r->over ? 1000 : DRAIN_MAX_MS;
 
@@ -792,7 +810,8 @@ static void say_strangers(struct recorder *r)
 	if (count == 0)
 		return;
 	for (size_t i = 0; i < r->stranger_count && shown < 4; i++, shown++)
-		buf_printf(&names, "%s%s", shown != 0 ? ", " : "", r->strangers[i].what);
+		buf_printf(
+			&names, "%s%s", shown != 0 ? ", " : "", r->strangers[i].what);
 	if (count > shown)
 		buf_printf(&names, ", and %zu more", count - shown);
 	msg_info("%zu %s not followed (%s)", count, count == 1 ? "child" : "children",
@@ -806,14 +825,17 @@ static void say_why_empty(struct recorder *r)
 
 	if (r->followed) {
 		if (r->stats.counters[RING_TICKS] == 0)
-			msg_info("no samples: the program ran for %.0f ms, and ticks are %.3g ms "
-				 "apart",
+			msg_info(
+				"no samples: the program ran for %.0f ms, and ticks are %.3g ms "
+				"apart",
 				ran_ms, (double)r->o->sampling.interval_ns / 1e6);
 		else
-			msg_info("no samples: in %llu ticks no thread had a Python frame",
+			msg_info(
+				"no samples: at none of %llu ticks had a thread a Python frame",
 				(unsigned long long)r->stats.counters[RING_TICKS]);
 	} else if (r->found_kind[0] == '\0' && r->child != 0) {
-		msg_info("no samples: no Python process showed itself below '%s' within %.0f ms",
+		msg_info(
+			"no samples: no Python process showed itself below '%s' within %.0f ms",
 			r->o->argv[0], ran_ms);
 	}
 }
@@ -824,12 +846,15 @@ static void say_end(struct recorder *r, uint64_t bytes)
 	double elapsed = (double)(clock_monotonic_ns() - r->started_ns);
 	double own = (double)c[RING_CPU_NS] + (double)clock_process_cpu_ns();
 
-	msg_line("[ pystack record: wrote %.3f MB %s (%llu samples, %u process%s, %llu "
-		 "threads, %llu lost, %llu approximate, %llu late, overhead %.2f%% of a core) ]",
+	msg_line(
+		"[ pystack record: wrote %.3f MB %s (%llu samples, %u process%s, %llu "
+		"thread%s, %llu lost, %llu approximate, %llu late, overhead %.2f%% of a core) ]",
 		(double)bytes / 1e6, r->o->output, (unsigned long long)r->stats.samples,
 		r->segments, r->segments == 1 ? "" : "es",
-		(unsigned long long)r->stats.threads, (unsigned long long)r->stats.lost,
-		(unsigned long long)c[RING_APPROXIMATE], (unsigned long long)c[RING_LATE],
+		(unsigned long long)r->stats.threads, r->stats.threads == 1 ? "" : "s",
+		(unsigned long long)r->stats.lost,
+		(unsigned long long)c[RING_APPROXIMATE],
+		(unsigned long long)c[RING_LATE],
 		elapsed > 0 ? 100 * own / elapsed : 0);
 	if (r->stats.samples == 0)
 		say_why_empty(r);
@@ -891,7 +916,8 @@ int recorder_run(const struct recorder_options *options)
 	int64_t uid, gid;
 
 	owner_of_file(&uid, &gid);
-	if (file_writer_open(options->output, options->level, uid, gid, &r.writer, &err) != 0) {
+	if (file_writer_open(
+		    options->output, options->level, uid, gid, &r.writer, &err) != 0) {
 		msg_error("%s", err.text);
 		return STATUS_CANNOT;
 	}

@@ -14,12 +14,12 @@
 #include "follow.h"
 
 struct recorder_options {
-	pid_t pid;    /* attach to it; 0: start argv */
+	pid_t pid; /* attach to it; 0: start argv */
 	char **argv;
 	struct follow_options sampling;
 	int64_t duration_ns; /* 0: until the end */
 	const char *output;
-	int level;	     /* of compression */
+	int level; /* of compression */
 	bool quiet;
 };
 

@@ -18,8 +18,9 @@ extern char **environ;
 static void set_environment(const struct target_options *o)
 {
 	const char *old = getenv("LD_PRELOAD");
-	char *value = old != NULL && old[0] != '\0' ? xasprintf("%s:%s", old, o->preload) :
-						      xstrdup(o->preload);
+	char *value = old != NULL && old[0] != '\0'
+			      ? xasprintf("%s:%s", old, o->preload)
+			      : xstrdup(o->preload);
 
 	(void)setenv("LD_PRELOAD", value, 1);
 	(void)setenv("PYSTACK_SPAWN", o->socket_path, 1);
@@ -53,7 +54,8 @@ int target_start(const struct target_options *options, pid_t *ret_pid, struct er
 	fd_close(&ends[1]);
 	if (pid < 0) {
 		fd_close(&ends[0]);
-		return err_set(err, -saved, "cannot start a process: %s", strerror(saved));
+		return err_set(
+			err, -saved, "cannot start a process: %s", strerror(saved));
 	}
 	ssize_t n = fd_read_full(ends[0], &failure, sizeof(failure));
 

@@ -11,9 +11,9 @@
 
 struct target_options {
 	char **argv;
-	const char *preload;	 /* path of the preload library */
+	const char *preload;     /* path of the preload library */
 	const char *socket_path; /* where its task says hello */
-	const sigset_t *mask;	 /* signals blocked in the command, as in the shell */
+	const sigset_t *mask;    /* signals blocked in the command, as in the shell */
 };
 
 /*

@@ -98,7 +98,8 @@ bool term_is_ascii(void)
 			break;
 		}
 	}
-	return strcasestr(locale, "utf-8") == NULL && strcasestr(locale, "utf8") == NULL;
+	return strcasestr(locale, "utf-8") == NULL &&
+	       strcasestr(locale, "utf8") == NULL;
 }
 
 void term_start_pager(void)
@@ -110,8 +111,8 @@ void term_start_pager(void)
 		command = getenv("PAGER");
 	if (command == NULL)
 		command = "less";
-	if (!isatty(STDOUT_FILENO) || command[0] == '\0' || strcmp(command, "cat") == 0 ||
-		pipe2(ends, O_CLOEXEC) != 0)
+	if (!isatty(STDOUT_FILENO) || command[0] == '\0' ||
+		strcmp(command, "cat") == 0 || pipe2(ends, O_CLOEXEC) != 0)
 		return;
 	(void)fflush(stdout);
 	pager = fork();

@@ -37,8 +37,8 @@ static const char *const key_titles[VIEW_KEYS] = {
 
 enum view_key view_key_parse(const char *name)
 {
-	/* perf's word for the file. */
-	if (strcmp(name, "dso") == 0)
+	/* perf's words for the file. */
+	if (strcmp(name, "dso") == 0 || strcmp(name, "srcfile") == 0)
 		return VIEW_FILE;
 	if (strcmp(name, "sym") == 0)
 		return VIEW_SYMBOL;
@@ -96,8 +96,8 @@ static void print_command(const struct model_segment *s)
 
 static const char *why_text(uint32_t why)
 {
-	static const char *const words[] = { "?", "started", "attached to", "forked", "executed",
-		"restarted" };
+	static const char *const words[] = { "?", "started", "attached to", "forked",
+		"executed", "restarted" };
 
 	return words[why <= FILE_WHY_RESTART ? why : 0];
 }
@@ -122,7 +122,8 @@ static void print_end(const struct model_segment *s)
 		printf("let go while it ran");
 		break;
 	case FILE_END_SAMPLER:
-		printf("the sampler ended by itself (reason %" PRIu64 ")", s->end_status);
+		printf("the sampler ended by itself (reason %" PRIu64 ")",
+			s->end_status);
 		break;
 	default:
 		printf("ended");
@@ -150,8 +151,8 @@ static void print_rate(const struct model_segment *s)
 
 static void print_segment_more(const struct model_segment *s)
 {
-	static const char *const shown[] = { "host", "kernel", "exe", "isolation", "max-stack",
-		"overhead-limit", "boot", "pystack" };
+	static const char *const shown[] = { "host", "kernel", "exe", "isolation",
+		"max-stack", "overhead-limit", "boot", "pystack" };
 
 	for (size_t i = 0; i < sizeof(shown) / sizeof(shown[0]); i++) {
 		const char *value = model_attribute(s, shown[i]);
@@ -211,11 +212,14 @@ static void print_event(const struct profile *p, const struct view_options *o)
 		break;
 	default:
 		printf("# cpu: %.3f s running; waiting were %.1f%% of %.3f s thread time%s\n",
-			seconds(t->cpu_ns), percent(waiting, t->wall_ns), seconds(t->wall_ns),
-			waiting > 0 && !o->event_given ? " (--event=wall shows them)" : "");
+			seconds(t->cpu_ns), percent(waiting, t->wall_ns),
+			seconds(t->wall_ns),
+			waiting > 0 && !o->event_given ? " (--event=wall shows them)"
+						       : "");
 		break;
 	}
-	if (t->cpu_unscaled_ns > 0 && o->event == PROFILE_CPU && percent(t->cpu_unscaled_ns, t->cpu_ns) >= 1)
+	if (t->cpu_unscaled_ns > 0 && o->event == PROFILE_CPU &&
+		percent(t->cpu_unscaled_ns, t->cpu_ns) >= 1)
 		printf("# cpu: %.1f%% of it as seen by samples, not by the kernel's account\n",
 			percent(t->cpu_unscaled_ns, t->cpu_ns));
 }
@@ -229,8 +233,8 @@ static uint64_t sum_counter(const struct profile *p, const char *name)
 	return sum;
 }
 
-void view_header(const struct profile *p, const char *path, const struct view_options *o,
-	bool more)
+void view_header(const struct profile *p, const char *path,
+	const struct view_options *o, bool more)
 {
 	const struct model *m = p->model;
 	const struct profile_totals *t = &p->totals;
@@ -239,14 +243,14 @@ void view_header(const struct profile *p, const char *path, const struct view_op
 	printf("# ");
 	print_clean(path);
 	printf(": format %d.%d%s\n", FILE_MAJOR, FILE_MINOR,
-		p->result.complete ? "" :
-				     ", not closed: still being written, or cut off");
+		p->result.complete ? ""
+				   : ", not closed: still being written, or cut off");
 	for (uint32_t i = 0; i < model_segment_count(m); i++)
 		print_segment(model_segment(m, i), more);
 	printf("# samples: %" PRIu64 " of %zu thread%s, %" PRIu64 " lost, %" PRIu64
 	       " approximate (%.1f%%), %" PRIu64 " late\n",
-		t->ticks, model_thread_count(m), model_thread_count(m) == 1 ? "" : "s", lost,
-		t->approximate_ticks,
+		t->ticks, model_thread_count(m), model_thread_count(m) == 1 ? "" : "s",
+		lost, t->approximate_ticks,
 		percent((int64_t)t->approximate_ticks, (int64_t)t->ticks),
 		sum_counter(p, "late"));
 	if (t->ticks != 0)
@@ -260,7 +264,7 @@ struct row {
 	uint64_t hash;
 	int64_t self, children;
 	uint64_t samples; /* of the children's column, or of self without it */
-	uint32_t seen;	  /* number of the sample that counted it last, from 1 */
+	uint32_t seen;    /* number of the sample that counted it last, from 1 */
 };
 
 struct table {
@@ -276,6 +280,14 @@ static uint64_t hash_of_row(uint32_t entry, const void *context)
 	return ((const struct table *)context)->rows[entry].hash;
 }
 
+/* A function, or what a special frame says: those lie above all functions. */
+static uint64_t symbol_of(const struct model_frame *f)
+{
+	return f->kind == MODEL_PYTHON
+		       ? f->function
+		       : (1ull << 40) + ((uint64_t)f->kind << 33) + f->missing;
+}
+
 /* What a frame is under a key, as one number. */
 static uint64_t key_of(const struct table *t, enum view_key key,
 	const struct profile_sample *s, const struct model_frame *f, uint32_t frame)
@@ -285,13 +297,12 @@ static uint64_t key_of(const struct table *t, enum view_key key,
 
 	switch (key) {
 	case VIEW_SYMBOL:
-		/* Special frames lie above all functions. */
-		return f->kind == MODEL_PYTHON ? f->function :
-						 (1ull << 40) + ((uint64_t)f->kind << 33);
+		return symbol_of(f);
 	case VIEW_FILE:
-		return f->kind == MODEL_PYTHON ?
-			(uint64_t)(uintptr_t)model_function(m, f->function)->file :
-			(uint64_t)f->kind;
+		return f->kind == MODEL_PYTHON
+			       ? (uint64_t)(uintptr_t)model_function(m, f->function)
+					 ->file
+			       : (uint64_t)f->kind;
 	case VIEW_SRCLINE:
 		return frame;
 	case VIEW_THREAD:
@@ -336,11 +347,12 @@ static struct row *row_of(struct rows_with_origin *w, uint32_t sample, uint32_t 
 	uint32_t at = (uint32_t)hash, entry;
 
 	while (hash_index_next(&t->index, &at, &entry))
-		if (memcmp(t->rows[entry].keys, keys, sizeof(keys)) == 0)
+		if (entry < t->count &&
+			memcmp(t->rows[entry].keys, keys, sizeof(keys)) == 0)
 			return &t->rows[entry];
 	t->rows = xgrow(t->rows, t->count, &t->capacity, sizeof(*t->rows));
-	w->origins = xgrow(
-		w->origins, t->count, &w->origin_capacity, sizeof(*w->origins));
+	w->origins =
+		xgrow(w->origins, t->count, &w->origin_capacity, sizeof(*w->origins));
 	entry = (uint32_t)t->count++;
 	t->rows[entry] = (struct row){ .hash = hash };
 	memcpy(t->rows[entry].keys, keys, sizeof(keys));
@@ -403,36 +415,56 @@ static int compare_entries(const void *a, const void *b)
 
 /* --- texts of keys --- */
 
-/* The last components of a path that fit; "...": what was cut. */
-static void add_path(struct buf *b, const char *path, size_t columns, bool full)
+/* The last components of a path that fit; of one that does not, its end. */
+static void add_path(struct buf *b, const char *path, size_t columns)
 {
 	struct buf clean = BUF_INIT(FILE_TEXT_MAX * 4);
 
 	frame_text_clean(&clean, path);
 	const char *at = buf_text(&clean);
+	size_t width = str_width(at, strlen(at));
+	bool cut = false;
 
-	/* Names like "<string>" stand as they are. */
-	while (!full && str_width(at, strlen(at)) > columns) {
-		const char *slash = strchr(at[0] == '/' ? at + 1 : at, '/');
-
+	for (const char *slash; width > columns; width = str_width(at, strlen(at))) {
+		slash = strchr(at[0] == '/' ? at + 1 : at, '/');
 		if (slash == NULL)
 			break;
 		at = slash + 1;
+	}
+	for (; width > columns && *at != '\0'; cut = true) {
+		size_t bytes;
+
+		width -= str_character_width(str_character(at, strlen(at), &bytes));
+		at += bytes;
+	}
+	if (cut && columns > 1) {
+		size_t bytes;
+
+		(void)str_character(at, strlen(at), &bytes);
+		buf_add_byte(b, '~');
+		at += bytes;
 	}
 	buf_add_str(b, at);
 	buf_done(&clean);
 }
 
-static void add_location(struct buf *b, const struct model *m, const struct model_frame *f,
-	int64_t line, const struct view_options *o)
+/* "path:line" in so many columns; full paths take what they need. */
+static void add_location(struct buf *b, const struct model *m,
+	const struct model_frame *f, int64_t line, size_t columns,
+	const struct view_options *o)
 {
-	enum { LOCATION_COLUMNS = 30 };
+	char number[24] = "";
 
 	if (f->kind != MODEL_PYTHON)
 		return;
-	add_path(b, model_function(m, f->function)->file, LOCATION_COLUMNS, o->full_paths);
 	if (line > 0)
-		buf_printf(b, ":%" PRId64, line);
+		(void)snprintf(number, sizeof(number), ":%" PRId64, line);
+	if (o->full_paths)
+		columns = SIZE_MAX;
+	else
+		columns = columns > strlen(number) + 8 ? columns - strlen(number) : 8;
+	add_path(b, model_function(m, f->function)->file, columns);
+	buf_add_str(b, number);
 }
 
 static void add_state(struct buf *b, uint32_t state)
@@ -446,7 +478,7 @@ static void add_state(struct buf *b, uint32_t state)
 
 /* The text of one key of a row. */
 static void add_key(struct buf *b, const struct rows_with_origin *w, uint32_t entry,
-	enum view_key key)
+	enum view_key key, size_t columns)
 {
 	const struct model *m = w->t.p->model;
 	const struct profile_sample *s = &w->t.p->samples[w->origins[entry].sample];
@@ -459,10 +491,12 @@ static void add_key(struct buf *b, const struct rows_with_origin *w, uint32_t en
 		frame_text_name(b, m, f);
 		break;
 	case VIEW_FILE:
-		add_location(b, m, f, 0, w->t.o);
-		break;
 	case VIEW_SRCLINE:
-		add_location(b, m, f, f->line, w->t.o);
+		if (f->kind != MODEL_PYTHON)
+			frame_text_name(b, m, f);
+		else
+			add_location(b, m, f, key == VIEW_FILE ? 0 : f->line, columns,
+				w->t.o);
 		break;
 	case VIEW_THREAD:
 		frame_text_thread(b, m, s->thread);
@@ -491,13 +525,15 @@ struct columns {
 	bool where; /* a File:Line column follows the last */
 };
 
-static void add_where(struct buf *b, const struct rows_with_origin *w, uint32_t entry)
+static void add_where(
+	struct buf *b, const struct rows_with_origin *w, uint32_t entry, size_t columns)
 {
 	const struct model *m = w->t.p->model;
 	const struct model_frame *f = model_frame(m, w->origins[entry].frame);
 
 	if (f->kind == MODEL_PYTHON)
-		add_location(b, m, f, model_function(m, f->function)->first_line, w->t.o);
+		add_location(b, m, f, model_function(m, f->function)->first_line,
+			columns, w->t.o);
 }
 
 static void column_text(struct buf *b, const struct rows_with_origin *w, uint32_t entry,
@@ -505,51 +541,81 @@ static void column_text(struct buf *b, const struct rows_with_origin *w, uint32_
 {
 	buf_clear(b);
 	if (c->where && column + 1 == c->count)
-		add_where(b, w, entry);
+		add_where(b, w, entry, c->width[column]);
 	else
-		add_key(b, w, entry, w->t.o->keys[column]);
+		add_key(b, w, entry, w->t.o->keys[column], c->width[column]);
 }
 
-static const char *column_title(const struct rows_with_origin *w, const struct columns *c,
-	size_t column)
+static const char *column_title(
+	const struct rows_with_origin *w, const struct columns *c, size_t column)
 {
-	return c->where && column + 1 == c->count ? "File:Line" :
-						    key_titles[w->t.o->keys[column]];
+	return c->where && column + 1 == c->count ? "File:Line"
+						  : key_titles[w->t.o->keys[column]];
 }
 
-/* Widths that the shown rows need, shared out so that a line fits. */
+/* Does this column hold paths, which can be shortened to fit? */
+static bool is_path_column(
+	const struct rows_with_origin *w, const struct columns *c, size_t column)
+{
+	if (c->where && column + 1 == c->count)
+		return true;
+	return w->t.o->keys[column] == VIEW_FILE ||
+	       w->t.o->keys[column] == VIEW_SRCLINE;
+}
+
+/* The columns that a row's texts need, at most `most`. */
+static size_t width_needed(const struct rows_with_origin *w, struct columns *c,
+	size_t column, const uint32_t *entries, size_t shown, size_t most)
+{
+	struct buf b = BUF_INIT(FILE_TEXT_MAX * 4);
+	size_t needed = strlen(column_title(w, c, column));
+
+	c->width[column] = most;
+	for (size_t i = 0; i < shown; i++) {
+		column_text(&b, w, entries[i], c, column);
+		size_t width = str_width(buf_text(&b), b.size);
+
+		if (width > needed)
+			needed = width;
+	}
+	buf_done(&b);
+	return needed < most ? needed : most;
+}
+
+/*
+ * Share the room out: names first, as wide as they are up to half of it, then paths,
+ * which are shortened to what is left.
+ */
 static void lay_out(struct columns *c, const struct rows_with_origin *w,
 	const uint32_t *entries, size_t shown, size_t room)
 {
-	struct buf b = BUF_INIT(FILE_TEXT_MAX * 4);
-	size_t sum = 0;
+	enum { PATH_LEAST = 20, NAME_LEAST = 16 };
+	size_t used = 0, paths = 0;
 
 	for (size_t i = 0; i < w->t.o->key_count; i++)
 		c->where |= w->t.o->keys[i] == VIEW_SYMBOL;
 	c->count = w->t.o->key_count + c->where;
+	for (size_t i = 0; i < c->count; i++)
+		paths += is_path_column(w, c, i);
 	for (size_t i = 0; i < c->count; i++) {
-		c->width[i] = strlen(column_title(w, c, i));
-		for (size_t j = 0; j < shown; j++) {
-			column_text(&b, w, entries[j], c, i);
-			size_t width = str_width(buf_text(&b), b.size);
+		size_t kept = (PATH_LEAST + 2) * paths;
+		size_t most = room > used + kept + NAME_LEAST ? room - used - kept
+							      : NAME_LEAST;
 
-			if (width > c->width[i])
-				c->width[i] = width;
-		}
-		sum += c->width[i] + 2;
+		if (is_path_column(w, c, i))
+			continue;
+		c->width[i] = width_needed(w, c, i, entries, shown, most);
+		used += c->width[i] + 2;
 	}
-	buf_done(&b);
-	/* Take from the widest until it fits; the last column may run over. */
-	while (sum > room) {
-		size_t widest = 0;
+	for (size_t i = 0; i < c->count; i++) {
+		if (!is_path_column(w, c, i))
+			continue;
+		size_t left =
+			room > used + PATH_LEAST ? (room - used) / paths : PATH_LEAST;
 
-		for (size_t i = 0; i + 1 < c->count; i++)
-			if (c->width[i] > c->width[widest])
-				widest = i;
-		if (c->count < 2 || c->width[widest] <= 16)
-			break;
-		c->width[widest]--;
-		sum--;
+		c->width[i] = width_needed(w, c, i, entries, shown, left);
+		used += c->width[i] + 2;
+		paths--;
 	}
 }
 
@@ -573,12 +639,15 @@ static void print_cell(const char *text, size_t width, bool last)
 
 static void print_titles(const struct rows_with_origin *w, const struct columns *c)
 {
-	static const char dots[] = "................................................................";
+	static const char dots[] =
+		"................................................................";
 
-	printf("#\n# %s    Self    Samples  ", w->t.o->children ? "Children" : "        ");
+	printf("#\n# %s    Self    Samples  ",
+		w->t.o->children ? "Children" : "        ");
 	for (size_t i = 0; i < c->count; i++)
 		print_cell(column_title(w, c, i), c->width[i], i + 1 == c->count);
-	printf("\n# %s  ......  .........  ", w->t.o->children ? "........" : "        ");
+	printf("\n# %s  ......  .........  ",
+		w->t.o->children ? "........" : "        ");
 	for (size_t i = 0; i < c->count; i++) {
 		char line[65];
 		size_t n = c->width[i] < 64 ? c->width[i] : 64;
@@ -617,7 +686,8 @@ void view_table(const struct profile *p, const struct view_options *o)
 			left_out += r->self;
 		}
 	}
-	lay_out(&c, &w, entries, shown, o->width > FIGURES_COLUMNS ? o->width - FIGURES_COLUMNS : 0);
+	lay_out(&c, &w, entries, shown,
+		o->width > FIGURES_COLUMNS ? o->width - FIGURES_COLUMNS : 0);
 	print_titles(&w, &c);
 	struct buf b = BUF_INIT(FILE_TEXT_MAX * 4);
 
@@ -636,8 +706,8 @@ void view_table(const struct profile *p, const struct view_options *o)
 		printf("\n");
 	}
 	if (hidden != 0)
-		printf("# %zu more row%s, %.2f%% self\n", hidden, hidden == 1 ? "" : "s",
-			percent(left_out, total));
+		printf("# %zu more row%s, %.2f%% self\n", hidden,
+			hidden == 1 ? "" : "s", percent(left_out, total));
 	buf_done(&b);
 	free(entries);
 	free(w.t.rows);
@@ -650,8 +720,8 @@ void view_table(const struct profile *p, const struct view_options *o)
 /* A node of the tree of functions, from the root. */
 struct branch {
 	uint32_t parent;
-	uint32_t frame;	      /* one that has its function */
-	uint64_t function;    /* key_of(VIEW_SYMBOL) */
+	uint32_t frame;    /* one that has its function */
+	uint64_t function; /* key_of(VIEW_SYMBOL) */
 	int64_t self, total;
 	uint32_t first_child, next;
 };
@@ -680,8 +750,7 @@ static uint64_t hash_of_branch(uint32_t entry, const void *context)
 static uint32_t branch_of(struct tree *t, uint32_t parent, uint32_t frame)
 {
 	const struct model_frame *f = model_frame(t->p->model, frame);
-	uint64_t function = f->kind == MODEL_PYTHON ? f->function :
-						      (1ull << 40) + ((uint64_t)f->kind << 33);
+	uint64_t function = symbol_of(f);
 	uint64_t hash = hash_branch(parent, function);
 	uint32_t at = (uint32_t)hash, entry;
 
@@ -689,8 +758,7 @@ static uint32_t branch_of(struct tree *t, uint32_t parent, uint32_t frame)
 		if (t->branches[entry].parent == parent &&
 			t->branches[entry].function == function)
 			return entry;
-	t->branches =
-		xgrow(t->branches, t->count, &t->capacity, sizeof(*t->branches));
+	t->branches = xgrow(t->branches, t->count, &t->capacity, sizeof(*t->branches));
 	entry = (uint32_t)t->count++;
 	t->branches[entry] = (struct branch){
 		.parent = parent,
@@ -709,7 +777,8 @@ static uint32_t branch_of_stack(struct tree *t, uint32_t stack)
 	const struct model *m = t->p->model;
 	uint32_t depth = 0, at;
 
-	for (at = stack; at != 0 && t->of_stack[at] == 0; at = model_stack(m, at)->parent)
+	for (at = stack; at != 0 && t->of_stack[at] == 0;
+		at = model_stack(m, at)->parent)
 		depth++;
 	uint32_t branch = at != 0 ? t->of_stack[at] - 1 : 0;
 	_cleanup_free_ uint32_t *path = xmalloc((depth + 1) * sizeof(*path));
@@ -743,13 +812,14 @@ struct waiting {
 	uint32_t depth;
 };
 
-static void push_children(const struct tree *t, uint32_t branch, uint32_t depth, int64_t total,
-	struct waiting **stack, size_t *count, size_t *capacity)
+static void push_children(const struct tree *t, uint32_t branch, uint32_t depth,
+	int64_t total, struct waiting **stack, size_t *count, size_t *capacity)
 {
 	uint32_t *children = NULL;
 	size_t n = 0, room = 0;
 
-	for (uint32_t c = t->branches[branch].first_child; c != 0; c = t->branches[c].next) {
+	for (uint32_t c = t->branches[branch].first_child; c != 0;
+		c = t->branches[c].next) {
 		if (percent(t->branches[c].total, total) < t->o->percent_limit)
 			continue;
 		children = xgrow(children, n, &room, sizeof(*children));
@@ -767,13 +837,14 @@ static void push_children(const struct tree *t, uint32_t branch, uint32_t depth,
 
 static void print_branch(const struct tree *t, const struct waiting *w, int64_t total)
 {
-	enum { INDENT_MAX = 40 };
+	enum { INDENT_MAX = 40, LOCATION_COLUMNS = 40 };
 	const struct branch *b = &t->branches[w->branch];
 	const struct model_frame *f = model_frame(t->p->model, b->frame);
 	struct buf text = BUF_INIT(FILE_TEXT_MAX * 4);
 	uint32_t indent = w->depth * 2;
 
-	printf("  %7.2f%% %7.2f%%  ", percent(b->total, total), percent(b->self, total));
+	printf("  %7.2f%% %7.2f%%  ", percent(b->total, total),
+		percent(b->self, total));
 	/* Deep trees: the depth as a number instead of ever more blanks. */
 	if (indent <= INDENT_MAX)
 		printf("%*s", (int)indent, "");
@@ -783,7 +854,8 @@ static void print_branch(const struct tree *t, const struct waiting *w, int64_t 
 	if (f->kind == MODEL_PYTHON) {
 		buf_add_str(&text, "  ");
 		add_location(&text, t->p->model, f,
-			model_function(t->p->model, f->function)->first_line, t->o);
+			model_function(t->p->model, f->function)->first_line,
+			LOCATION_COLUMNS, t->o);
 	}
 	printf("%s\n", buf_text(&text));
 	buf_done(&text);
@@ -820,7 +892,8 @@ void view_tree(const struct profile *p, const struct view_options *o)
 		struct waiting w = stack[--count];
 
 		print_branch(&t, &w, total);
-		push_children(&t, w.branch, w.depth + 1, total, &stack, &count, &capacity);
+		push_children(
+			&t, w.branch, w.depth + 1, total, &stack, &count, &capacity);
 	}
 	free(stack);
 	free(t.branches);
@@ -843,8 +916,9 @@ void view_stats(const struct profile *p)
 		for (size_t j = 0; j < s->counter_count; j++) {
 			const char *name = s->counters[j].name;
 			bool time = strcmp(name, "sampler-cpu") == 0 ||
-				strcmp(name, "parked") == 0 || strcmp(name, "held") == 0 ||
-				strcmp(name, "stratum") == 0;
+				    strcmp(name, "parked") == 0 ||
+				    strcmp(name, "held") == 0 ||
+				    strcmp(name, "stratum") == 0;
 
 			printf("%16" PRIu64 "  ", s->counters[j].value);
 			print_clean(name);

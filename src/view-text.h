@@ -39,8 +39,8 @@ struct view_options {
 
 /* The lines with # that come first: what was recorded, how much, how trustworthy.
  * more: everything that is known. */
-void view_header(const struct profile *p, const char *path, const struct view_options *o,
-	bool more);
+void view_header(const struct profile *p, const char *path,
+	const struct view_options *o, bool more);
 
 void view_table(const struct profile *p, const struct view_options *o);
 void view_tree(const struct profile *p, const struct view_options *o);

@@ -20,7 +20,10 @@ struct buf {
 	bool overflow;
 };
 
-#define BUF_INIT(max_bytes) { .max = (max_bytes) }
+#define BUF_INIT(max_bytes)                                                            \
+	{                                                                              \
+		.max = (max_bytes)                                                     \
+	}
 
 void buf_done(struct buf *b);
 void buf_clear(struct buf *b); /* keeps the memory */

@@ -11,12 +11,12 @@
 /* Own codes lie outside the range of errno. */
 enum {
 	E_TRUNCATED = 1001, /* input ends in the middle */
-	E_BADFORMAT,	    /* input is not what it should be */
-	E_UNSUPPORTED,	    /* understood, but not possible here */
-	E_TOOBIG,	    /* beyond a limit of this program */
-	E_GONE,		    /* the process or task is no longer there */
-	E_REFUSED,	    /* possible, but not safe for the program */
-	E_TIMEOUT,	    /* nothing came within the time allowed */
+	E_BADFORMAT,        /* input is not what it should be */
+	E_UNSUPPORTED,      /* understood, but not possible here */
+	E_TOOBIG,           /* beyond a limit of this program */
+	E_GONE,             /* the process or task is no longer there */
+	E_REFUSED,          /* possible, but not safe for the program */
+	E_TIMEOUT,          /* nothing came within the time allowed */
 };
 
 /* Caller-owned text of one failure; written on failure only. */

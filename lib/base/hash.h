@@ -22,7 +22,7 @@ static inline uint64_t hash_mix(uint64_t h, uint64_t value)
 uint64_t hash_bytes(const void *bytes, size_t size);
 
 struct hash_index {
-	uint32_t *slots; /* entry + 1, 0: free */
+	uint32_t *slots;   /* entry + 1, 0: free */
 	uint32_t capacity; /* a power of two, 0 at first */
 	uint32_t count;
 };

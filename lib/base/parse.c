@@ -2,7 +2,6 @@
 #include "base/parse.h"
 
 #include <errno.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -29,8 +28,9 @@ int parse_number(const char *text, uint64_t max, uint64_t *ret)
 	return 0;
 }
 
-/* A decimal fraction and one of the units; a value above 0. */
-static int parse_with_unit(const char *text, const struct unit *units, double *ret)
+/* A decimal fraction and one of the units, which together make least to most. */
+static int parse_with_unit(const char *text, const struct unit *units, double least,
+	double most, double *ret)
 {
 	char *end;
 	double value;
@@ -40,13 +40,13 @@ static int parse_with_unit(const char *text, const struct unit *units, double *r
 		return -EINVAL;
 	errno = 0;
 	value = strtod(text, &end);
-	if (errno != 0 || !isfinite(value))
+	if (errno != 0)
 		return -ERANGE;
 	for (const struct unit *u = units; u->name != NULL; u++) {
 		if (strcasecmp(end, u->name) != 0)
 			continue;
 		value *= u->factor;
-		if (!(value > 0))
+		if (value < least || value > most)
 			return -ERANGE;
 		*ret = value;
 		return 0;
@@ -60,14 +60,11 @@ int parse_duration(const char *text, int64_t *ret_ns)
 		{ "us", 1e3 }, { "m", 60e9 }, { "min", 60e9 }, { "h", 3600e9 },
 		{ "d", 86400e9 }, { NULL, 0 } };
 	double value;
-	int r = parse_with_unit(text, units, &value);
+	int r = parse_with_unit(text, units, 1, 9e18, &value);
 
-	if (r != 0)
-		return r;
-	if (value < 1 || value > 9e18)
-		return -ERANGE;
-	*ret_ns = (int64_t)value;
-	return 0;
+	if (r == 0)
+		*ret_ns = (int64_t)value;
+	return r;
 }
 
 int parse_rate(const char *text, int64_t *ret_interval_ns)
@@ -75,14 +72,11 @@ int parse_rate(const char *text, int64_t *ret_interval_ns)
 	static const struct unit units[] = { { "", 1 }, { "hz", 1 }, { "k", 1e3 },
 		{ "khz", 1e3 }, { NULL, 0 } };
 	double value;
-	int r = parse_with_unit(text, units, &value);
+	int r = parse_with_unit(text, units, 1.0 / 3600, 1e9, &value);
 
-	if (r != 0)
-		return r;
-	if (value < 1.0 / 3600 || value > 1e9)
-		return -ERANGE;
-	*ret_interval_ns = (int64_t)(1e9 / value + 0.5);
-	return 0;
+	if (r == 0)
+		*ret_interval_ns = (int64_t)(1e9 / value + 0.5);
+	return r;
 }
 
 int parse_size(const char *text, uint64_t *ret_bytes)
@@ -90,12 +84,20 @@ int parse_size(const char *text, uint64_t *ret_bytes)
 	static const struct unit units[] = { { "", 1 }, { "b", 1 }, { "k", 1024 },
 		{ "m", 1024.0 * 1024 }, { "g", 1024.0 * 1024 * 1024 }, { NULL, 0 } };
 	double value;
-	int r = parse_with_unit(text, units, &value);
+	int r = parse_with_unit(text, units, 1, 9e18, &value);
 
-	if (r != 0)
-		return r;
-	if (value < 1 || value > 9e18)
-		return -ERANGE;
-	*ret_bytes = (uint64_t)value;
-	return 0;
+	if (r == 0)
+		*ret_bytes = (uint64_t)value;
+	return r;
+}
+
+int parse_percent(const char *text, double *ret_percent)
+{
+	static const struct unit units[] = { { "", 1 }, { "%", 1 }, { NULL, 0 } };
+	double value;
+	int r = parse_with_unit(text, units, 0, 100, &value);
+
+	if (r == 0)
+		*ret_percent = value;
+	return r;
 }

@@ -21,4 +21,7 @@ int parse_rate(const char *text, int64_t *ret_interval_ns);
 /* "10", "64K", "1.5M", "2G", "512B": bytes. */
 int parse_size(const char *text, uint64_t *ret_bytes);
 
+/* "0", "0.5", "12%": percent, 0 to 100. */
+int parse_percent(const char *text, double *ret_percent);
+
 #endif

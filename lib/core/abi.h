@@ -28,7 +28,7 @@
 #define CORE_ABI_VERSION 1u
 
 /* Byte offsets of the two entries from the start of the image. */
-#define CORE_ENTRY_CALL	 0
+#define CORE_ENTRY_CALL  0
 #define CORE_ENTRY_CLONE 16
 
 /* CLONE_VM | CLONE_FILES | CLONE_UNTRACED, exit signal 0.  The descriptors are
@@ -60,8 +60,8 @@ struct core_args {
 	uint64_t vdso;
 	/* The main thread's clear_child_tid word, or 0. */
 	uint64_t tid_word;
-	int32_t program_pid;  /* in the program's pid namespace */
-	int32_t recorder_pid; /* in the program's pid namespace; 0: not known */
+	int32_t program_pid;   /* in the program's pid namespace */
+	int32_t recorder_pid;  /* in the program's pid namespace; 0: not known */
 	uint32_t single_clone; /* 1: the task is to be the program's child */
 	/* Spawned only. */
 	char socket_path[CORE_SOCKET_PATH_BYTES];

@@ -25,7 +25,7 @@ enum {
 	SLEEP_MAX_NS = 100000000, /* orders are seen at least this often */
 	POLL_NS = 10000000,
 	END_GRACE_NS = 200000000, /* without /proc: an end may yet show */
-	SIZE_TRIES = 5, /* the size may change between the two readings */
+	SIZE_TRIES = 5,           /* the size may change between the two readings */
 };
 
 static int64_t seconds(int64_t s)
@@ -74,7 +74,9 @@ void alive_sleep(struct core *c, int64_t until_ns)
 		/* A sampler that is always late still has to see the end. */
 		if (left <= 0 && now - c->polled_ns < POLL_NS)
 			return;
-		wait_for_an_end(c, left < 0 ? 0 : left > SLEEP_MAX_NS ? SLEEP_MAX_NS : left);
+		wait_for_an_end(c, left < 0              ? 0
+				   : left > SLEEP_MAX_NS ? SLEEP_MAX_NS
+							 : left);
 		c->polled_ns = now;
 		if (left <= SLEEP_MAX_NS)
 			return;
@@ -112,8 +114,8 @@ static bool same_size(struct core *c)
 /* Does the program still have this memory? */
 static bool same_memory(struct core *c)
 {
-	long r = SYS5(__NR_kcmp, c->args.program_pid, c->ring.header->offer.tid, KCMP_VM, 0,
-		0);
+	long r = SYS5(__NR_kcmp, c->args.program_pid, c->ring.header->offer.tid,
+		KCMP_VM, 0, 0);
 
 	return r == 0 || (r < 0 && same_size(c));
 }
@@ -145,7 +147,8 @@ static void check_program(struct core *c, int64_t now)
 
 static bool check_beat(struct core *c, int64_t now)
 {
-	uint32_t beat = __atomic_load_n(&c->ring.header->recorder_beat, __ATOMIC_RELAXED);
+	uint32_t beat =
+		__atomic_load_n(&c->ring.header->recorder_beat, __ATOMIC_RELAXED);
 
 	if (beat != c->recorder_beat) {
 		c->recorder_beat = beat;

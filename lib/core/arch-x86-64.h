@@ -30,12 +30,12 @@ static inline long arch_syscall(long n, long a, long b, long c, long d, long e, 
  * rsi, so that the handler can compare it with the fault's; rax is 0 and becomes 1
  * when the load failed.  (Not `asm goto`: with outputs gcc 12 drops it.)
  */
-#define ARCH_FIXUP                                                                        \
-	"2:\n"                                                                            \
-	".pushsection core_fixups, \"a\"\n"                                               \
-	".balign 4\n"                                                                     \
-	".long 1b - .\n"                                                                  \
-	".long 2b - .\n"                                                                  \
+#define ARCH_FIXUP                                                                     \
+	"2:\n"                                                                         \
+	".pushsection core_fixups, \"a\"\n"                                            \
+	".balign 4\n"                                                                  \
+	".long 1b - .\n"                                                               \
+	".long 2b - .\n"                                                               \
 	".popsection\n"
 
 static inline bool arch_load64(uint64_t address, uint64_t *ret)

@@ -40,9 +40,9 @@
  */
 
 #if defined(__x86_64__)
-#include "core/arch-x86-64.h"
+#	include "core/arch-x86-64.h"
 #else
-#error "no core/arch-*.h for this processor yet"
+#	error "no core/arch-*.h for this processor yet"
 #endif
 
 #endif

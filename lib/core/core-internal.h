@@ -45,7 +45,7 @@ enum {
 	MAX_STRING_BYTES = 4 << 20, /* sent in one epoch */
 	PATH_CACHE = 1024,
 	MAX_STORED_FRAMES = 4096, /* the most that max_stack may ask for */
-	MAX_FRAMES = 65536,	  /* a longer chain is taken for a loop */
+	MAX_FRAMES = 65536,       /* a longer chain is taken for a loop */
 	SCRATCH_BYTES = 16384,
 };
 
@@ -55,7 +55,7 @@ struct thread {
 	uint64_t interpreter;
 	uint64_t pthread;
 	uint32_t tid;
-	uint32_t id; /* on the wire; 0: entry not in use */
+	uint32_t id;      /* on the wire; 0: entry not in use */
 	uint32_t listing; /* number of the listing that saw it last */
 	uint16_t gil;
 	bool fresh; /* entered by the last listing, not looked at yet */
@@ -74,8 +74,8 @@ struct thread {
 
 	/* CPU accounting (cpu.c). */
 	int32_t schedstat; /* descriptor, or -errno when it cannot be had */
-	int32_t stat;	   /* descriptor, opened when asked for; -1 before */
-	bool look;	   /* has to be looked at when the window ends */
+	int32_t stat;      /* descriptor, opened when asked for; -1 before */
+	bool look;         /* has to be looked at when the window ends */
 	bool ask; /* runs without the GIL at times: its state is read at each tick */
 	uint64_t cpu_ns; /* at the last look */
 	uint64_t run_count;
@@ -110,7 +110,7 @@ struct code {
 	uint64_t address;
 	uint64_t filename, name, linetable;
 	uint32_t first_line;
-	uint32_t bytes; /* of bytecode */
+	uint32_t bytes;       /* of bytecode */
 	uint32_t frame_bytes; /* of a frame that runs it; 0: not known */
 	uint32_t flags;
 	bool shim;    /* CPython's own, never shown */
@@ -122,7 +122,7 @@ struct node {
 	uint32_t call; /* position in the parent, plus 1 */
 	uint32_t ref;
 	uint8_t kind; /* enum record_node_kind */
-	bool known; /* on a path that two equal walks, or a still GIL, vouch for */
+	bool known;   /* on a path that two equal walks, or a still GIL, vouch for */
 };
 
 struct string {
@@ -184,8 +184,8 @@ struct core {
 	int recorder_pidfd; /* or the hello socket; -1 when neither */
 	bool recorder_is_socket;
 	int task_directory; /* /proc/PID/task of the program, -1 */
-	int stat_fd; /* of the program's main thread, -1 */
-	int self_stat_fd; /* of the task, -1 */
+	int stat_fd;        /* of the program's main thread, -1 */
+	int self_stat_fd;   /* of the task, -1 */
 	bool tid_word_good;
 	int64_t mm_checked_ns;
 	uint32_t recorder_beat;
@@ -195,8 +195,8 @@ struct core {
 	/* Time. */
 	struct strata strata;
 	struct strata_budget budget;
-	int64_t now_ns;	 /* of the tick in hand */
-	uint64_t tick;	 /* its number */
+	int64_t now_ns;    /* of the tick in hand */
+	uint64_t tick;     /* its number */
 	uint64_t cut_base; /* number of the first tick after the last cut */
 	int64_t cut_ns;
 	int64_t polled_ns; /* when the ends were last asked for */
@@ -219,8 +219,10 @@ struct core {
 	struct gil gils[MAX_INTERPRETERS];
 	uint32_t listing;
 	bool relist;
+	bool unentered; /* thread states without a frame were left out of the table */
 	int64_t listed_ns;
 	uint32_t thread_count; /* entries used so far, free ones included */
+	uint32_t free_threads; /* of these */
 	uint32_t next_thread_id;
 	bool all_changed; /* every thread has to be walked at the next tick */
 
@@ -269,7 +271,7 @@ void alive_init(struct core *c);
 _Noreturn void loop_run(struct core *c);
 int64_t loop_now(struct core *c); /* CLOCK_MONOTONIC */
 void loop_find_vdso(struct core *c);
-int64_t loop_clock(struct core *c, int clock); /* any clock, by system call */
+int64_t loop_clock(int clock); /* any clock, by system call */
 
 /* sample.c */
 void sample_tick(struct core *c);
@@ -278,6 +280,8 @@ int sample_check_layout(struct core *c);
 
 /* walk.c */
 void walk_read(struct core *c, uint64_t ts, struct walk *w);
+/* Has the thread state a frame? */
+bool walk_has_frame(struct core *c, uint64_t ts);
 /* Does the edge from the leaf to its caller still read as in w? */
 bool walk_edge_again(struct core *c, uint64_t ts, const struct walk *w);
 
@@ -296,11 +300,11 @@ void thread_end(struct core *c, struct thread *t);
 uint32_t code_find(struct core *c, uint64_t address);
 /* Send what belongs to it; false when it cannot be read whole or not be sent. */
 bool code_define(struct core *c, uint32_t code);
-uint32_t node_find(struct core *c, uint32_t parent, uint32_t call, uint8_t kind,
-	uint32_t ref);
+uint32_t node_find(
+	struct core *c, uint32_t parent, uint32_t call, uint8_t kind, uint32_t ref);
 /* The same, made and sent when not there; 0 when there is no room. */
-uint32_t node_make(struct core *c, uint32_t parent, uint32_t call, uint8_t kind,
-	uint32_t ref);
+uint32_t node_make(
+	struct core *c, uint32_t parent, uint32_t call, uint8_t kind, uint32_t ref);
 /* Start the tables over, if they are full; true when it was done. */
 bool intern_new_epoch(struct core *c);
 

@@ -148,7 +148,7 @@ bool cpu_program_stopped(struct core *c)
 int64_t cpu_of_program(struct core *c)
 {
 	/* The CPU clock of a process, by its id. */
-	return loop_clock(c, (int)((~(uint32_t)c->args.program_pid << 3) | 2));
+	return loop_clock((int)((~(uint32_t)c->args.program_pid << 3) | 2));
 }
 
 bool cpu_runs_outside(struct core *c, struct thread *t)
@@ -164,9 +164,8 @@ bool cpu_runs_outside(struct core *c, struct thread *t)
  * With the tick in hand, if it is already part of the run. */
 static uint64_t running_ticks(struct core *c, const struct thread *t)
 {
-	uint64_t open = t->in_run && (t->state & REC_RUNNING) != 0 ?
-		c->tick - t->run_first :
-		0;
+	uint64_t open =
+		t->in_run && (t->state & REC_RUNNING) != 0 ? c->tick - t->run_first : 0;
 
 	return t->running_ticks + open;
 }
@@ -260,8 +259,8 @@ static void look_at_all(struct core *c)
 	if (look_at_those(c, false) > UNEXPLAINED_NS / 2)
 		c->full_look_step = 0;
 	else if (c->full_look_step < FULL_LOOK_MAX_NS)
-		c->full_look_step = c->full_look_step == 0 ? WINDOW_NS * 2 :
-							     c->full_look_step * 2;
+		c->full_look_step =
+			c->full_look_step == 0 ? WINDOW_NS * 2 : c->full_look_step * 2;
 }
 
 void cpu_tick(struct core *c)

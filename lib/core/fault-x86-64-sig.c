@@ -8,7 +8,7 @@
 
 struct fixup {
 	int32_t instruction; /* relative to this word */
-	int32_t resume;	     /* relative to this word */
+	int32_t resume;      /* relative to this word */
 };
 
 extern const struct fixup core_fixups_begin[] __attribute__((visibility("hidden")));
@@ -39,20 +39,20 @@ int arch_fault_fix(int sig, const void *siginfo, void *ucontext)
 		return 0;
 	for (const struct fixup *f = core_fixups_begin; f < core_fixups_end; f++) {
 		uint64_t at = (uint64_t)(uintptr_t)&f->instruction +
-			(uint64_t)(int64_t)f->instruction;
+			      (uint64_t)(int64_t)f->instruction;
 
 		if (at != registers[REGISTER_RIP])
 			continue;
 		/* A load of up to 8 bytes, or of the rcx bytes still to be copied. */
-		uint64_t size = *(const uint8_t *)(uintptr_t)at == 0xf3 ?
-			registers[REGISTER_RCX] :
-			8;
+		uint64_t size = *(const uint8_t *)(uintptr_t)at == 0xf3
+					? registers[REGISTER_RCX]
+					: 8;
 
 		if (address - from >= size)
 			return 0;
 		registers[REGISTER_RAX] = 1;
-		registers[REGISTER_RIP] = (uint64_t)(uintptr_t)&f->resume +
-			(uint64_t)(int64_t)f->resume;
+		registers[REGISTER_RIP] =
+			(uint64_t)(uintptr_t)&f->resume + (uint64_t)(int64_t)f->resume;
 		return 1;
 	}
 	return 0;

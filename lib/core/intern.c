@@ -9,12 +9,9 @@
  * the sample that needed it is then cut or lost, and counted.
  */
 #include "core/core-internal.h"
+#include "python/unicode.h"
 
 enum {
-	STATE_KIND_SHIFT = 2,
-	STATE_KIND_MASK = 7,
-	STATE_COMPACT = 1 << 5,
-	STATE_ASCII = 1 << 6,
 	MAX_BYTECODE = 64 << 20,
 	EPOCH_SLACK = 64, /* entries kept free so that one tick always finds room */
 };
@@ -38,18 +35,15 @@ static bool unicode_at(struct core *c, uint64_t address, struct raw_string *s)
 	const struct py_layout *l = &c->layout;
 	uint64_t length;
 	uint32_t state;
+	struct py_text text;
 
 	if (!load64(address + l->str_length, &length) ||
-		!load32(address + l->str_state, &state))
+		!load32(address + l->str_state, &state) ||
+		!py_text_of(l, address, length, state, &text))
 		return false;
-	s->width = (state >> STATE_KIND_SHIFT) & STATE_KIND_MASK;
-	if ((state & STATE_COMPACT) == 0 ||
-		(s->width != 1 && s->width != 2 && s->width != 4) || length >= 1u << 30)
-		return false;
-	s->data = address + ((state & STATE_ASCII) != 0 ? l->str_ascii_data :
-							  l->str_compact_data);
-	s->bytes = length * s->width > REC_STRING_MAX ? REC_STRING_MAX :
-							(uint32_t)length * s->width;
+	s->width = text.width;
+	s->data = text.data;
+	s->bytes = text.bytes > REC_STRING_MAX ? REC_STRING_MAX : (uint32_t)text.bytes;
 	return true;
 }
 
@@ -105,7 +99,8 @@ static bool read_string(
 
 		if (size > REC_STRING_PIECE)
 			size = REC_STRING_PIECE;
-		if (size != 0 && (!sane(s->data + at) || !arch_copy(c->scratch, s->data + at, size)))
+		if (size != 0 && (!sane(s->data + at) ||
+					 !arch_copy(c->scratch, s->data + at, size)))
 			return false;
 		h = hash_bytes(h, c->scratch, size);
 		if (id != 0 && !send_piece(c, id, s, at, c->scratch, size))
@@ -151,7 +146,8 @@ static uint32_t string_get(struct core *c, const struct raw_string *s)
 	/* A number whose string changed while it was sent is never used. */
 	if (sent != hash)
 		return 0;
-	c->strings[id] = (struct string){ .hash = hash, .bytes = s->bytes, .width = s->width };
+	c->strings[id] =
+		(struct string){ .hash = hash, .bytes = s->bytes, .width = s->width };
 	c->string_index[i] = (uint16_t)id;
 	return id;
 }
@@ -166,12 +162,13 @@ static bool read_code(struct core *c, uint64_t address, struct code *k)
 	uint32_t name = l->co_qualname != PY_NONE ? l->co_qualname : l->co_name;
 
 	if ((address & 7) != 0 || !sane(address) ||
-		!arch_load64(address + l->ob_type, &type) || type != c->options.code_type)
+		!arch_load64(address + l->ob_type, &type) ||
+		type != c->options.code_type)
 		return false;
 	return arch_load64(address + l->co_filename, &k->filename) &&
-		arch_load64(address + name, &k->name) &&
-		arch_load64(address + l->co_linetable, &k->linetable) &&
-		arch_load32(address + l->co_firstlineno, &k->first_line);
+	       arch_load64(address + name, &k->name) &&
+	       arch_load64(address + l->co_linetable, &k->linetable) &&
+	       arch_load32(address + l->co_firstlineno, &k->first_line);
 }
 
 /* What need not be read again while those words are equal. */
@@ -182,9 +179,11 @@ static bool read_code_rest(struct core *c, uint64_t address, struct code *k)
 	uint64_t name;
 	uint32_t words, stack;
 
-	if ((l->flags & PY_CODE_IN_BYTES) != 0 && !load64(address + l->co_bytecode, &at))
+	if ((l->flags & PY_CODE_IN_BYTES) != 0 &&
+		!load64(address + l->co_bytecode, &at))
 		return false;
-	if (!load64(at + l->var_size, &size) || !load32(address + l->co_flags, &k->flags) ||
+	if (!load64(at + l->var_size, &size) ||
+		!load32(address + l->co_flags, &k->flags) ||
 		!load64(address + l->co_name, &name))
 		return false;
 	if ((l->flags & PY_CODE_IN_BYTES) == 0)
@@ -225,7 +224,8 @@ uint32_t code_find(struct core *c, uint64_t address)
 		if (known->address != address)
 			continue;
 		if (known->filename == k.filename && known->name == k.name &&
-			known->linetable == k.linetable && known->first_line == k.first_line)
+			known->linetable == k.linetable &&
+			known->first_line == k.first_line)
 			return c->code_index[i];
 		/* Another code object lies here now; it takes the old one's place in
 		 * the index, under a number of its own. */
@@ -255,10 +255,11 @@ static bool code_lives(struct core *c, const struct code *k)
 	uint64_t references;
 
 	return load64(k->address, &references) && (uint32_t)references != 0 &&
-		(references >> 40 == 0 || (references >> 40 != 0x7f && references >> 44 != 5)) &&
-		read_code(c, k->address, &again) && again.filename == k->filename &&
-		again.name == k->name && again.linetable == k->linetable &&
-		again.first_line == k->first_line;
+	       (references >> 40 == 0 ||
+		       (references >> 40 != 0x7f && references >> 44 != 5)) &&
+	       read_code(c, k->address, &again) && again.filename == k->filename &&
+	       again.name == k->name && again.linetable == k->linetable &&
+	       again.first_line == k->first_line;
 }
 
 bool code_define(struct core *c, uint32_t code)
@@ -307,7 +308,8 @@ static uint32_t node_place(
 	for (; c->node_index[i] != 0; i = (i + 1) & (NODE_INDEX - 1)) {
 		const struct node *n = &c->nodes[c->node_index[i]];
 
-		if (n->parent == parent && n->call == call && n->ref == ref && n->kind == kind)
+		if (n->parent == parent && n->call == call && n->ref == ref &&
+			n->kind == kind)
 			break;
 	}
 	return i;

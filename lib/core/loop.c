@@ -21,7 +21,7 @@ enum {
 	LAYOUT_WAIT_S = 10,
 	CLOCK_OWN_CPU = 3, /* CLOCK_THREAD_CPUTIME_ID */
 	SPIN_CHECK_TICKS = 512,
-	CORE_SHARE_PPM = 2000,	/* 0.2 % of a core, whatever the program does */
+	CORE_SHARE_PPM = 2000,  /* 0.2 % of a core, whatever the program does */
 	SLOWEST_NS = 100000000, /* 10 a second */
 };
 
@@ -29,11 +29,10 @@ struct timespec_raw {
 	int64_t s, ns;
 };
 
-int64_t loop_clock(struct core *c, int clock)
+int64_t loop_clock(int clock)
 {
 	struct timespec_raw ts = { 0, 0 };
 
-	(void)c;
 	(void)SYS2(__NR_clock_gettime, clock, &ts);
 	return ts.s * 1000000000 + ts.ns;
 }
@@ -45,7 +44,7 @@ int64_t loop_now(struct core *c)
 	struct timespec_raw ts;
 
 	if (vdso == NULL || vdso(1 /* CLOCK_MONOTONIC */, &ts) != 0)
-		return loop_clock(c, 1);
+		return loop_clock(1);
 	return ts.s * 1000000000 + ts.ns;
 }
 
@@ -55,7 +54,7 @@ static void send_clocks(struct core *c)
 
 	record_begin(&r, REC_CLOCK);
 	record_number(&r, (uint64_t)loop_now(c));
-	record_number(&r, (uint64_t)loop_clock(c, 0 /* CLOCK_REALTIME */));
+	record_number(&r, (uint64_t)loop_clock(0 /* CLOCK_REALTIME */));
 	(void)record_put(c, &r, true);
 	c->clock_sent_ns = c->now_ns;
 }
@@ -104,7 +103,7 @@ static void sit_out_stop(struct core *c)
 
 static void adapt(struct core *c)
 {
-	int64_t own = loop_clock(c, CLOCK_OWN_CPU);
+	int64_t own = loop_clock(CLOCK_OWN_CPU);
 	int64_t elapsed = c->now_ns - c->adapt_ns;
 
 	c->counters[RING_CPU_NS] = (uint64_t)own;
@@ -237,8 +236,8 @@ void loop_run(struct core *c)
 	c->adapt_program_cpu = cpu_of_program(c);
 	c->relist = true;
 	strata_init(&c->strata,
-		(uint64_t)c->now_ns ^ ((uint64_t)c->ring.header->offer.tid << 32), c->now_ns,
-		length);
+		(uint64_t)c->now_ns ^ ((uint64_t)c->ring.header->offer.tid << 32),
+		c->now_ns, length);
 	__atomic_store_n(&c->ring.header->state, RING_RUNNING, __ATOMIC_RELEASE);
 	adapt(c);
 	if ((c->options.flags & RING_OPT_SPIN) != 0)

@@ -59,7 +59,8 @@ void run_close(struct core *c, struct thread *t)
 void run_set(struct core *c, struct thread *t, uint32_t node, uint32_t position,
 	uint8_t state)
 {
-	if (t->in_run && t->node == node && t->position == position && t->state == state)
+	if (t->in_run && t->node == node && t->position == position &&
+		t->state == state)
 		return;
 	run_close(c, t);
 	t->in_run = true;
@@ -81,7 +82,8 @@ static void flush_block(struct core *c)
 	record_number(&r, b->first);
 	record_number(&r, b->count);
 	record_number(&r, (uint64_t)b->start);
-	record_number(&r, (uint64_t)(spin ? (b->end - b->start) / b->count : b->length));
+	record_number(
+		&r, (uint64_t)(spin ? (b->end - b->start) / b->count : b->length));
 	record_number(&r, spin ? REC_TICKS_SPIN : 0);
 	record_number(&r, b->late_count);
 	memcpy(r.at, b->late, b->late_bytes);
@@ -116,7 +118,8 @@ void runs_tick(struct core *c, int64_t start, int64_t length, bool late)
 	b->count++;
 	b->end = start + length;
 	if (late) {
-		uint8_t *at = varint_put(b->late + b->late_bytes, c->tick - b->last_late);
+		uint8_t *at =
+			varint_put(b->late + b->late_bytes, c->tick - b->last_late);
 
 		b->late_bytes = (uint32_t)(at - b->late);
 		b->late_count++;
@@ -181,7 +184,7 @@ void runs_cut(struct core *c)
 void runs_publish(struct core *c)
 {
 	for (unsigned i = 0; i < RING_COUNTERS; i++)
-		__atomic_store_n(&c->ring.header->counters[i], c->counters[i],
-			__ATOMIC_RELAXED);
+		__atomic_store_n(
+			&c->ring.header->counters[i], c->counters[i], __ATOMIC_RELAXED);
 	ring_publish(&c->ring);
 }

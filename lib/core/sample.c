@@ -120,15 +120,15 @@ static bool still(struct core *c, const struct thread *t)
 	uint64_t switches, holder;
 
 	return g->holder != t->ts && g->interpreters == 1 &&
-		load64(g->address + c->layout.gil_switch_number, &switches) &&
-		load64(g->address + c->layout.gil_last_holder, &holder) &&
-		switches == g->switches && holder == g->holder;
+	       load64(g->address + c->layout.gil_switch_number, &switches) &&
+	       load64(g->address + c->layout.gil_last_holder, &holder) &&
+	       switches == g->switches && holder == g->holder;
 }
 
 static bool equal_walks(const struct walk *a, const struct walk *b)
 {
 	return a->complete && b->complete && a->path == b->path &&
-		a->stored == b->stored;
+	       a->stored == b->stored;
 }
 
 /* What is to be shown of a thread. */
@@ -187,8 +187,9 @@ static struct place settle(struct core *c, struct thread *t)
 	for (unsigned i = 0; i < LEARNING_READS; i++) {
 		struct walk *next = &c->walks[previous == &c->walks[1] ? 2 : 1];
 
-		/* Two readings may both fit into the few ns in which memory is between two
-		 * states: equal ones prove something only when they are further apart. */
+		/* Two readings may both fit into the few ns in which memory is between
+		 * two states: equal ones prove something only when they are further
+		 * apart. */
 		let_time_pass(c);
 		walk_read(c, t->ts, next);
 		if (equal_walks(next, previous)) {
@@ -211,8 +212,8 @@ static struct place settle(struct core *c, struct thread *t)
 static uint8_t state_of(struct core *c, struct thread *t, bool holds)
 {
 	const struct py_layout *l = &c->layout;
-	uint64_t gc = (l->flags & PY_GC_IN_RUNTIME) != 0 ? c->options.runtime :
-							   t->interpreter;
+	uint64_t gc = (l->flags & PY_GC_IN_RUNTIME) != 0 ? c->options.runtime
+							 : t->interpreter;
 	uint32_t collecting = 0;
 
 	if (!holds)
@@ -309,20 +310,25 @@ static bool heads_moved(struct core *c)
 	for (uint32_t i = 0; i < c->interpreter_count; i++) {
 		uint64_t head;
 
-		if (load64(c->interpreters[i].address + c->layout.is_threads_head, &head) &&
+		if (load64(c->interpreters[i].address + c->layout.is_threads_head,
+			    &head) &&
 			head != c->interpreters[i].threads_head)
 			return true;
 	}
 	return false;
 }
 
+static bool any_switched(struct core *c)
+{
+	for (uint32_t i = 0; i < c->gil_count; i++)
+		if (c->gils[i].new_switches != 0)
+			return true;
+	return false;
+}
+
 /* Threads that do not hold the GIL but may have since the last tick. */
 static void look_at_others(struct core *c)
 {
-	bool some_changed = c->all_changed;
-
-	for (uint32_t i = 0; i < c->gil_count && !some_changed; i++)
-		some_changed = c->gils[i].new_switches > 1 || c->gils[i].interpreters > 1;
 	for (uint32_t i = 0; i < c->thread_count; i++) {
 		struct thread *t = &c->threads[i];
 
@@ -333,12 +339,14 @@ static void look_at_others(struct core *c)
 		if (t->ts == g->holder)
 			continue;
 		t->look |= t->ask;
-		if (t->fresh || c->all_changed || g->new_switches > 1 || g->interpreters > 1 ||
+		if (t->fresh || c->all_changed || g->new_switches > 1 ||
+			g->interpreters > 1 ||
 			(g->new_switches == 1 && t->ts == g->old_holder))
 			look(c, t, false);
 		else if (t->ask && t->in_run)
 			run_set(c, t, t->node, t->position,
-				(uint8_t)((t->state & ~REC_RUNNING) | state_of(c, t, false)));
+				(uint8_t)((t->state & ~REC_RUNNING) |
+					  state_of(c, t, false)));
 	}
 }
 
@@ -366,7 +374,8 @@ void sample_tick(struct core *c)
 		read_ledger(c, &c->gils[i]);
 		look_at_holder(c, &c->gils[i]);
 	}
-	if (c->relist || heads_moved(c) || c->now_ns - c->listed_ns > RELIST_NS)
+	if (c->relist || heads_moved(c) || c->now_ns - c->listed_ns > RELIST_NS ||
+		(c->unentered && any_switched(c)))
 		threads_list(c);
 	look_at_others(c);
 	c->all_changed = false;

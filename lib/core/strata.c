@@ -17,8 +17,8 @@ static void place_tick(struct strata *s)
 	uint64_t high = draw(s) >> 32;
 	uint64_t length = (uint64_t)s->length;
 
-	s->tick = s->start +
-		(int64_t)((length >> 32) * high + (((length & 0xffffffffu) * high) >> 32));
+	s->tick = s->start + (int64_t)((length >> 32) * high +
+				       (((length & 0xffffffffu) * high) >> 32));
 }
 
 void strata_init(struct strata *s, uint64_t seed, int64_t now, int64_t length)
@@ -68,7 +68,7 @@ int64_t strata_adapt(const struct strata_budget *b, int64_t length, int64_t elap
 		return length;
 
 	int64_t budget = program_cpu / 1000 * b->program_ppm / 1000 +
-		elapsed / 1000 * b->core_ppm / 1000;
+			 elapsed / 1000 * b->core_ppm / 1000;
 
 	if (budget < 1)
 		budget = 1;

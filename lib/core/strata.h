@@ -16,10 +16,10 @@
 #include <stdint.h>
 
 struct strata {
-	uint64_t random;    /* state of the generator, never 0 */
-	int64_t start;	    /* of the stratum in force */
-	int64_t length;	    /* of the stratum in force */
-	int64_t tick;	    /* its instant */
+	uint64_t random;     /* state of the generator, never 0 */
+	int64_t start;       /* of the stratum in force */
+	int64_t length;      /* of the stratum in force */
+	int64_t tick;        /* its instant */
 	int64_t next_length; /* of those that follow */
 };
 

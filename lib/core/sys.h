@@ -14,19 +14,21 @@
 
 #include "core/arch.h"
 
-#define SYS6(n, a, b, c, d, e, f)                                                         \
-	arch_syscall(n, (long)(a), (long)(b), (long)(c), (long)(d), (long)(e), (long)(f))
+#define SYS6(n, a, b, c, d, e, f)                                                      \
+	arch_syscall(                                                                  \
+		n, (long)(a), (long)(b), (long)(c), (long)(d), (long)(e), (long)(f))
 #define SYS5(n, a, b, c, d, e) SYS6(n, a, b, c, d, e, 0)
 #define SYS4(n, a, b, c, d)    SYS6(n, a, b, c, d, 0, 0)
 #define SYS3(n, a, b, c)       SYS6(n, a, b, c, 0, 0, 0)
-#define SYS2(n, a, b)	       SYS6(n, a, b, 0, 0, 0, 0)
-#define SYS1(n, a)	       SYS6(n, a, 0, 0, 0, 0, 0)
-#define SYS0(n)		       SYS6(n, 0, 0, 0, 0, 0, 0)
+#define SYS2(n, a, b)          SYS6(n, a, b, 0, 0, 0, 0)
+#define SYS1(n, a)             SYS6(n, a, 0, 0, 0, 0, 0)
+#define SYS0(n)                SYS6(n, 0, 0, 0, 0, 0, 0)
 
 /* errno values that are looked for. */
 enum {
 	SYS_EPERM = 1,
 	SYS_ENOENT = 2,
+	SYS_ESRCH = 3,
 	SYS_EINTR = 4,
 	SYS_EAGAIN = 11,
 	SYS_ENOSYS = 38,

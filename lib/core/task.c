@@ -43,9 +43,9 @@ enum {
 	OPEN_READ = 0x80000,
 	HERE = -100, /* AT_FDCWD */
 
-	MAKE_SEALED = 0x3,  /* MFD_CLOEXEC | MFD_ALLOW_SEALING */
-	ADD_SEALS = 1033,   /* F_ADD_SEALS */
-	SEALS = 0x7,	    /* F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW */
+	MAKE_SEALED = 0x3, /* MFD_CLOEXEC | MFD_ALLOW_SEALING */
+	ADD_SEALS = 1033,  /* F_ADD_SEALS */
+	SEALS = 0x7,       /* F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW */
 	STREAM_CLOEXEC = 1 | 0x80000,
 
 	ORDERS_WAIT_S = 30,
@@ -102,8 +102,8 @@ static void on_fault(int sig, const void *info, void *context)
 
 static void own_signals(void)
 {
-	static const uint8_t dumping[] = { SIG_SEGV, SIG_BUS, SIG_ILL, SIG_FPE, SIG_TRAP,
-		SIG_SYS, SIG_ABRT };
+	static const uint8_t dumping[] = { SIG_SEGV, SIG_BUS, SIG_ILL, SIG_FPE,
+		SIG_TRAP, SIG_SYS, SIG_ABRT };
 	struct sigaction_raw action = {
 		.handler = (uint64_t)(uintptr_t)on_fault,
 		.flags = FLAG_SIGINFO | FLAG_RESTORER | FLAG_NODEFER,
@@ -244,8 +244,8 @@ static long send_ring(int socket, int ring)
 		uint64_t size;
 		int32_t level, type;
 		int32_t fd, pad;
-	} control = { 16 + sizeof(int32_t), 1 /* SOL_SOCKET */, 1 /* SCM_RIGHTS */, ring,
-		0 };
+	} control = { 16 + sizeof(int32_t), 1 /* SOL_SOCKET */, 1 /* SCM_RIGHTS */,
+		ring, 0 };
 	struct msghdr_raw message = {
 		.vector = &vector,
 		.vector_count = 1,
@@ -342,7 +342,9 @@ static void filter_calls(void)
 /* Give up what is not needed any more.  Each step alone may be refused. */
 static void lock_in(struct core *c)
 {
-	struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
+	struct __user_cap_header_struct header = {
+		.version = _LINUX_CAPABILITY_VERSION_3
+	};
 	struct __user_cap_data_struct none[2] = { { 0 } };
 
 	if (c->task_directory >= 0 && SYS1(__NR_fchdir, c->task_directory) == 0)
@@ -407,8 +409,10 @@ long core_task(void *arg)
 	if (c->args.way == CORE_WAY_SPAWN) {
 		say_hello(c);
 	} else if (c->args.recorder_pid > 0) {
-		c->recorder_pidfd =
-			(int)SYS2(__NR_pidfd_open, c->args.recorder_pid, 0);
+		c->recorder_pidfd = (int)SYS2(__NR_pidfd_open, c->args.recorder_pid, 0);
+		/* Killed between the clone and here. */
+		if (c->recorder_pidfd == -SYS_ESRCH)
+			task_leave(c, RING_LEAVE_RECORDER_GONE, 0);
 		c->ring.header->offer.recorder_seen = c->recorder_pidfd >= 0;
 	}
 	alive_init(c);
@@ -423,7 +427,8 @@ void task_leave(struct core *c, enum ring_leave why, int detail)
 
 	if (c->options.interval_ns != 0)
 		runs_cut(c);
-	c->counters[RING_CPU_NS] = (uint64_t)loop_clock(c, 3 /* CLOCK_THREAD_CPUTIME_ID */);
+	c->counters[RING_CPU_NS] =
+		(uint64_t)loop_clock(3 /* CLOCK_THREAD_CPUTIME_ID */);
 	record_begin(&r, REC_END);
 	record_number(&r, why);
 	record_number(&r, varint_fold(detail));

@@ -59,7 +59,8 @@ static void index_remove(struct core *c, struct thread *t)
 			break;
 		uint32_t home = slot_of(c->threads[entry - 1].ts);
 
-		if (((i - home) & (THREAD_INDEX - 1)) >= ((i - hole) & (THREAD_INDEX - 1))) {
+		if (((i - home) & (THREAD_INDEX - 1)) >=
+			((i - hole) & (THREAD_INDEX - 1))) {
 			c->thread_index[hole] = entry;
 			hole = i;
 		}
@@ -86,7 +87,8 @@ static void find_tid_offset(struct core *c, uint64_t runtime)
 			return;
 		}
 	for (uint32_t at = 4; at < TID_SCAN_BYTES; at += 4)
-		if (load32(pthread + at, &value) && value == (uint32_t)c->args.program_pid) {
+		if (load32(pthread + at, &value) &&
+			value == (uint32_t)c->args.program_pid) {
 			c->pthread_tid_offset = at;
 			return;
 		}
@@ -99,9 +101,9 @@ static uint32_t kernel_id(struct core *c, uint64_t ts, uint64_t pthread)
 	uint32_t id32;
 
 	if ((c->layout.flags & PY_HAS_NATIVE_ID) != 0)
-		return load64(ts + c->layout.ts_native_id, &id) && id < 1u << 30 ?
-			(uint32_t)id :
-			0;
+		return load64(ts + c->layout.ts_native_id, &id) && id < 1u << 30
+			       ? (uint32_t)id
+			       : 0;
 	if (c->pthread_tid_offset == 0)
 		find_tid_offset(c, c->options.runtime);
 	if (c->pthread_tid_offset == 0 || pthread == 0 ||
@@ -179,21 +181,37 @@ bool threads_interpreters(struct core *c)
 
 static struct thread *free_entry(struct core *c)
 {
-	if (c->thread_count < MAX_THREADS)
-		return &c->threads[c->thread_count++];
-	for (uint32_t i = 0; i < MAX_THREADS; i++)
-		if (c->threads[i].id == 0)
+	/* Entries that were used before first: every tick goes over all used ones. */
+	for (uint32_t i = 0; c->free_threads != 0 && i < c->thread_count; i++)
+		if (c->threads[i].id == 0) {
+			c->free_threads--;
 			return &c->threads[i];
-	return NULL;
+		}
+	return c->thread_count < MAX_THREADS ? &c->threads[c->thread_count++] : NULL;
 }
 
-/* A thread state that is not in the table yet. */
+static void release_entry(struct core *c, struct thread *t)
+{
+	t->id = 0;
+	c->free_threads++;
+}
+
+/*
+ * A thread state that is not in the table yet.  Until it has a frame it is left out: a
+ * new one bears its creator's ids up to the moment it runs, and those that never run
+ * Python have nothing to show.
+ */
 static void enter_thread(struct core *c, const struct interpreter *in, uint64_t ts,
 	uint64_t pthread, uint32_t tid)
 {
-	struct thread *t = free_entry(c);
+	struct thread *t;
 	struct record r;
 
+	if (!walk_has_frame(c, ts)) {
+		c->unentered = true;
+		return;
+	}
+	t = free_entry(c);
 	if (t == NULL) {
 		count(c, RING_LOST_THREADS, 1);
 		return;
@@ -213,7 +231,7 @@ static void enter_thread(struct core *c, const struct interpreter *in, uint64_t 
 	/* A thread state without a kernel thread: left over from a fork in C. */
 	cpu_open(c, t);
 	if (t->schedstat == -SYS_ENOENT) {
-		t->id = 0;
+		release_entry(c, t);
 		return;
 	}
 	if (t->schedstat < 0)
@@ -225,7 +243,7 @@ static void enter_thread(struct core *c, const struct interpreter *in, uint64_t 
 	record_number(&r, in->id);
 	if (!record_put(c, &r, false)) {
 		cpu_close(c, t);
-		t->id = 0;
+		release_entry(c, t);
 		c->relist = true;
 		return;
 	}
@@ -246,7 +264,7 @@ void thread_end(struct core *c, struct thread *t)
 	record_number(&r, c->tick);
 	(void)record_put(c, &r, true);
 	index_remove(c, t);
-	t->id = 0;
+	release_entry(c, t);
 }
 
 bool thread_linked(struct core *c, const struct thread *t)
@@ -255,9 +273,11 @@ bool thread_linked(struct core *c, const struct thread *t)
 	uint64_t interp, prev, next, back;
 
 	if (!load64(t->ts + l->ts_interp, &interp) || interp != t->interpreter ||
-		!load64(t->ts + l->ts_prev, &prev) || !load64(t->ts + l->ts_next, &next))
+		!load64(t->ts + l->ts_prev, &prev) ||
+		!load64(t->ts + l->ts_next, &next))
 		return false;
-	if (!load64(prev != 0 ? prev + l->ts_next : interp + l->is_threads_head, &back) ||
+	if (!load64(prev != 0 ? prev + l->ts_next : interp + l->is_threads_head,
+		    &back) ||
 		back != t->ts)
 		return false;
 	return next == 0 || (load64(next + l->ts_prev, &back) && back == t->ts);
@@ -304,7 +324,7 @@ static void mark_twins(struct core *c)
 void threads_list(struct core *c)
 {
 	c->listing++;
-	c->relist = false;
+	c->relist = c->unentered = false;
 	c->listed_ns = c->now_ns;
 	for (uint32_t i = 0; i < c->interpreter_count; i++) {
 		struct interpreter *in = &c->interpreters[i];

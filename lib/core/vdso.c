@@ -67,7 +67,8 @@ void loop_find_vdso(struct core *c)
 	if (t.hash != 0 && (!load32(t.hash + 4, &symbols) || symbols > MAX_SYMBOLS))
 		symbols = MAX_SYMBOLS;
 	for (uint32_t i = 1; i < symbols; i++) {
-		if (!arch_copy(&symbol, t.symbols + i * sizeof(symbol), sizeof(symbol)) ||
+		if (!arch_copy(
+			    &symbol, t.symbols + i * sizeof(symbol), sizeof(symbol)) ||
 			!arch_copy(name, t.strings + symbol.st_name, sizeof(name)))
 			return;
 		if (memcmp(name, wanted, sizeof(wanted)) == 0 && symbol.st_value != 0) {

@@ -11,10 +11,10 @@
 
 enum {
 	MAX_CHUNKS = 16384, /* of 16 KiB and more each: beyond any stack */
-	CHUNK_SIZE = 8,	    /* _PyStackChunk: previous, size, top, then the slots */
+	CHUNK_SIZE = 8,     /* _PyStackChunk: previous, size, top, then the slots */
 	CHUNK_DATA = 24,
 	CHUNK_FIRST_SKIPPED = 8, /* the root chunk leaves its first slot empty */
-	DATASTACK_TOP = 8, /* in the thread state, behind datastack_chunk */
+	DATASTACK_TOP = 8,       /* in the thread state, behind datastack_chunk */
 };
 
 /* Loads of python/frame.h: the address space is this one. */
@@ -48,7 +48,7 @@ static bool read_frame(const struct py_layout *l, uint64_t at, struct py_frame *
 /* The thread's own stack, and the frames of a chain that lie there, not in a
  * generator. */
 struct own_stack {
-	uint64_t chunk, top;	       /* as the chain was read; chunk 0: no stack yet */
+	uint64_t chunk, top; /* as the chain was read; chunk 0: no stack yet */
 	uint64_t innermost, outermost; /* 0: none */
 };
 
@@ -101,8 +101,9 @@ static void ask_for_frames(struct core *c)
 	enum { LEAF_FRAMES = 3, FRAME_LINES = 2, LINE = 64 };
 
 	for (unsigned i = 0; i < LEAF_FRAMES * FRAME_LINES; i++)
-		__builtin_prefetch((const void *)(uintptr_t)(c->raw[i / FRAME_LINES].at +
-			i % FRAME_LINES * LINE));
+		__builtin_prefetch(
+			(const void *)(uintptr_t)(c->raw[i / FRAME_LINES].at +
+						  i % FRAME_LINES * LINE));
 }
 
 /*
@@ -125,7 +126,8 @@ static bool read_chain(
 		return false;
 	if ((l->flags & PY_HAS_DATASTACK) != 0 &&
 		(!load64(ts + l->ts_datastack_chunk, &ret_own->chunk) ||
-			!load64(ts + l->ts_datastack_chunk + DATASTACK_TOP, &ret_own->top)))
+			!load64(ts + l->ts_datastack_chunk + DATASTACK_TOP,
+				&ret_own->top)))
 		return false;
 	for (uint32_t steps = 0; at != 0; steps++) {
 		struct py_frame f;
@@ -144,7 +146,8 @@ static bool read_chain(
 				c->raw[n] = (struct raw_frame){ at, f.code, f.instr,
 					f.owner != PY_OWNER_GENERATOR };
 			else
-				w->path = mix(mix(w->path, at ^ (f.code << 20)), f.instr);
+				w->path =
+					mix(mix(w->path, at ^ (f.code << 20)), f.instr);
 			n++;
 		}
 		at = f.previous;
@@ -163,7 +166,7 @@ static bool adjoins(const struct raw_frame *f, const struct code *k, uint64_t ab
 	enum { PAGE = 4096 };
 
 	return above == 0 || k->frame_bytes == 0 || f->at + k->frame_bytes == above ||
-		(above - CHUNK_DATA) % PAGE == 0;
+	       (above - CHUNK_DATA) % PAGE == 0;
 }
 
 /* Then what the frames run.  False when one of them is not plausible. */
@@ -188,8 +191,8 @@ static bool resolve_frames(struct core *c, struct walk *w)
 		}
 		if (c->codes[code].shim)
 			continue;
-		if (!py_frame_position(
-			    &c->layout, f->code, c->codes[code].bytes, f->instr, &position))
+		if (!py_frame_position(&c->layout, f->code, c->codes[code].bytes,
+			    f->instr, &position))
 			return false;
 		if (shown == 0) {
 			w->leaf = f->at;
@@ -222,8 +225,16 @@ void walk_read(struct core *c, uint64_t ts, struct walk *w)
 	count(c, RING_WALKS, 1);
 	if (!read_chain(c, ts, w, &own) || !resolve_frames(c, w))
 		return;
-	w->complete = w->stored == 0 ||
+	w->complete =
+		w->stored == 0 ||
 		ends_at_root(c, &own, c->codes[w->frame[w->stored - 1].code].flags);
+}
+
+bool walk_has_frame(struct core *c, uint64_t ts)
+{
+	uint64_t at;
+
+	return py_frame_first(NULL, &c->layout, ts, &at) && at != 0;
 }
 
 bool walk_edge_again(struct core *c, uint64_t ts, const struct walk *w)
@@ -231,8 +242,10 @@ bool walk_edge_again(struct core *c, uint64_t ts, const struct walk *w)
 	struct py_frame leaf, caller;
 	uint64_t at;
 
-	if (w->frames < 2 || !py_frame_first(NULL, &c->layout, ts, &at) || at != w->leaf)
+	if (w->frames < 2 || !py_frame_first(NULL, &c->layout, ts, &at) ||
+		at != w->leaf)
 		return false;
 	return read_frame(&c->layout, w->leaf, &leaf) && leaf.code == w->leaf_code &&
-		read_frame(&c->layout, w->caller, &caller) && caller.instr == w->caller_instr;
+	       read_frame(&c->layout, w->caller, &caller) &&
+	       caller.instr == w->caller_instr;
 }

@@ -14,10 +14,10 @@
 
 #define FILE_MAGIC_HEADER 0x184d2a50u
 #define FILE_MAGIC_CHUNK  0x184d2a51u
-#define FILE_NAME_BYTES	  8
-#define FILE_NAME	  "pystack" /* with its NUL */
-#define FILE_MAJOR	  1
-#define FILE_MINOR	  0
+#define FILE_NAME_BYTES   8
+#define FILE_NAME         "pystack" /* with its NUL */
+#define FILE_MAJOR        1
+#define FILE_MINOR        0
 
 enum {
 	FILE_HEADER_BYTES = 48,
@@ -33,13 +33,13 @@ enum file_chunk_kind {
 };
 
 /* Limits, of writing and of what a reader takes. */
-#define FILE_RAW_MAX	  (16u << 20)
-#define FILE_STORED_MAX	  (17u << 20)
-#define FILE_IDS_MAX	  (1u << 20) /* strings, functions, nodes in an epoch */
-#define FILE_TEXT_MAX	  (1u << 20)
+#define FILE_RAW_MAX      (16u << 20)
+#define FILE_STORED_MAX   (17u << 20)
+#define FILE_IDS_MAX      (1u << 20) /* strings, functions, nodes in an epoch */
+#define FILE_TEXT_MAX     (1u << 20)
 #define FILE_SEGMENTS_MAX 65536u
 #define FILE_THREADS_MAX  (1u << 20)
-#define FILE_ATTRS_MAX	  65536u
+#define FILE_ATTRS_MAX    65536u
 
 #define FILE_OPTIONAL 0x80u
 
@@ -146,8 +146,8 @@ struct file_function {
 
 struct file_node {
 	uint32_t caller;
-	int64_t call_line; /* relative to the caller's first line; meaningless at roots */
-	uint32_t kind;	   /* enum record_node_kind */
+	int64_t call_line; /* relative to the caller's first line; void at roots */
+	uint32_t kind;     /* enum record_node_kind */
 	uint32_t ref;
 };
 
@@ -166,7 +166,7 @@ struct file_ticks {
 	uint64_t count;
 	uint64_t start_ns;
 	uint64_t length_ns;
-	uint32_t flags; /* enum file_ticks_flags */
+	uint32_t flags;       /* enum file_ticks_flags */
 	const uint64_t *late; /* ticks, rising */
 	uint32_t late_count;
 };
@@ -177,7 +177,7 @@ struct file_ticks {
 struct file_run {
 	uint32_t thread;
 	uint32_t node;
-	int64_t line; /* relative to the function's first line, or FILE_NO_LINE */
+	int64_t line;   /* relative to the function's first line, or FILE_NO_LINE */
 	uint32_t state; /* enum record_state */
 	uint64_t first; /* tick */
 	uint64_t ticks;

@@ -129,7 +129,8 @@ static void start_recording(struct file_reader *r)
 	start_over(r);
 	r->segments.highest = 0;
 	if (r->thread_segment != NULL)
-		memset(r->thread_segment, 0, r->thread_capacity * sizeof(*r->thread_segment));
+		memset(r->thread_segment, 0,
+			r->thread_capacity * sizeof(*r->thread_segment));
 	r->epoch = 0;
 	r->schema_seen = false;
 	r->complete = false;
@@ -148,7 +149,8 @@ static int check_header(const unsigned char *h, struct err *err)
 	if (major != FILE_MAJOR)
 		return err_set(err, -E_UNSUPPORTED,
 			"has format %llu.%llu; this pystack reads format %d",
-			(unsigned long long)major, (unsigned long long)minor, FILE_MAJOR);
+			(unsigned long long)major, (unsigned long long)minor,
+			FILE_MAJOR);
 	return 0;
 }
 
@@ -207,8 +209,8 @@ static bool read_data(struct file_reader *r, const unsigned char *h)
 	size_t got = ZSTD_decompress(r->raw, raw, r->stored, stored);
 
 	if (ZSTD_isError(got) || got != raw) {
-		damage_here(r, ZSTD_isError(got) ? ZSTD_getErrorName(got) :
-						   "holds less than its header says");
+		damage_here(r, ZSTD_isError(got) ? ZSTD_getErrorName(got)
+						 : "holds less than its header says");
 		return false;
 	}
 	r->records = (struct varint_reader){ .at = r->raw, .end = r->raw + raw };
@@ -344,7 +346,8 @@ static uint32_t get_thread(struct file_reader *r, struct varint_reader *v)
 	return thread;
 }
 
-static uint64_t base_of(struct file_reader *r, struct varint_reader *v, uint32_t segment)
+static uint64_t base_of(
+	struct file_reader *r, struct varint_reader *v, uint32_t segment)
 {
 	if (segment >= r->base_capacity || r->bases[segment] == UINT64_MAX) {
 		v->bad = true;
@@ -365,7 +368,8 @@ static void get_schema(struct file_reader *r, struct varint_reader *v)
 	r->schema_seen = true;
 }
 
-static void get_segment(struct file_reader *r, struct varint_reader *v, struct file_segment *s)
+static void get_segment(
+	struct file_reader *r, struct varint_reader *v, struct file_segment *s)
 {
 	*s = (struct file_segment){ 0 };
 	s->segment = get_new(v, &r->segments, FILE_SEGMENTS_MAX);
@@ -380,8 +384,8 @@ static void get_segment(struct file_reader *r, struct varint_reader *v, struct f
 	s->flags = varint_get_max(v, UINT32_MAX);
 	s->attribute_count = varint_get_max(v, FILE_ATTRS_MAX);
 	for (uint32_t i = 0; i < s->attribute_count && !v->bad; i++) {
-		r->attributes = xgrow(
-			r->attributes, i, &r->attribute_capacity, sizeof(*r->attributes));
+		r->attributes = xgrow(r->attributes, i, &r->attribute_capacity,
+			sizeof(*r->attributes));
 		r->attributes[i].name = get_text(v);
 		r->attributes[i].value = get_text(v);
 	}
@@ -393,8 +397,8 @@ static uint32_t get_counters(struct file_reader *r, struct varint_reader *v)
 	uint32_t count = varint_get_max(v, 1024);
 
 	for (uint32_t i = 0; i < count && !v->bad; i++) {
-		r->counters =
-			xgrow(r->counters, i, &r->counter_capacity, sizeof(*r->counters));
+		r->counters = xgrow(
+			r->counters, i, &r->counter_capacity, sizeof(*r->counters));
 		r->counters[i].name = get_text(v);
 		r->counters[i].value = varint_get(v);
 	}
@@ -430,7 +434,8 @@ static void get_thread_definition(
 	*known = t->segment;
 }
 
-static void get_ticks(struct file_reader *r, struct varint_reader *v, struct file_ticks *t)
+static void get_ticks(
+	struct file_reader *r, struct varint_reader *v, struct file_ticks *t)
 {
 	t->segment = get_ref(v, r->segments.highest, false);
 	t->first = varint_get(v);
@@ -440,7 +445,8 @@ static void get_ticks(struct file_reader *r, struct varint_reader *v, struct fil
 	t->flags = varint_get_max(v, UINT32_MAX);
 	t->late_count = varint_get_max(v, FILE_RAW_MAX);
 	if (t->count == 0 || t->count > UINT32_MAX || t->first > UINT64_MAX / 4 ||
-		t->length_ns > UINT64_MAX / 4 / (t->count + 1) || t->late_count > t->count)
+		t->length_ns > UINT64_MAX / 4 / (t->count + 1) ||
+		t->late_count > t->count)
 		v->bad = true;
 	uint64_t tick = t->first;
 
@@ -468,7 +474,8 @@ static void get_base(struct file_reader *r, struct varint_reader *v)
 
 		r->bases = xgrow(r->bases, r->base_capacity, &r->base_capacity,
 			sizeof(*r->bases));
-		memset(r->bases + old, 0xff, (r->base_capacity - old) * sizeof(*r->bases));
+		memset(r->bases + old, 0xff,
+			(r->base_capacity - old) * sizeof(*r->bases));
 	}
 	r->bases[segment] = tick;
 }
@@ -565,13 +572,13 @@ static bool decode(struct file_reader *r, unsigned type, struct varint_reader *v
 
 		ret->id = get_new(v, &r->nodes, FILE_IDS_MAX);
 		/* A caller stands before what it calls. */
-		ret->node.caller = get_ref(v, ret->id <= highest ? ret->id - 1 : highest,
-			true);
+		ret->node.caller =
+			get_ref(v, ret->id <= highest ? ret->id - 1 : highest, true);
 		ret->node.call_line = varint_get_signed(v);
 		ret->node.kind = varint_get_max(v, 255);
-		ret->node.ref = ret->node.kind == REC_NODE_PYTHON ?
-			get_ref(v, r->functions.highest, false) :
-			varint_get_max(v, UINT32_MAX);
+		ret->node.ref = ret->node.kind == REC_NODE_PYTHON
+					? get_ref(v, r->functions.highest, false)
+					: varint_get_max(v, UINT32_MAX);
 		return true;
 	}
 	case FILE_THREAD:
@@ -649,7 +656,8 @@ static bool next_record(struct file_reader *r, struct file_record *ret)
 		bool got = decode(r, type, &v, ret);
 
 		if (v.bad) {
-			damage(r, "chunk at byte %llu: a record of type %u cannot be read",
+			damage(r,
+				"chunk at byte %llu: a record of type %u cannot be read",
 				(unsigned long long)r->chunk_offset, type);
 			return false;
 		}
@@ -705,8 +713,8 @@ int file_reader_open(const char *path, struct file_reader **ret_reader, struct e
 	struct err why;
 	struct stat st;
 
-	r->fd = strcmp(path, "-") == 0 ? fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3) :
-					 open(path, O_RDONLY | O_CLOEXEC);
+	r->fd = strcmp(path, "-") == 0 ? fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3)
+				       : open(path, O_RDONLY | O_CLOEXEC);
 	int code = r->fd < 0 ? err_set(&why, -errno, "%s", strerror(errno)) : 0;
 
 	if (code == 0 && fstat(r->fd, &st) == 0 && S_ISDIR(st.st_mode))

@@ -45,11 +45,11 @@ struct file_record {
 };
 
 enum file_event {
-	FILE_EVENT_END = 0,	/* of the file, or of what can be read */
-	FILE_EVENT_RECORD = 1,	/* *ret is filled */
-	FILE_EVENT_HEADER = 2,	/* a recording begins: all identifiers are void */
-	FILE_EVENT_EPOCH = 3,	/* strings, functions and nodes are void */
-	FILE_EVENT_FLUSH = 4,	/* end of a chunk */
+	FILE_EVENT_END = 0,    /* of the file, or of what can be read */
+	FILE_EVENT_RECORD = 1, /* *ret is filled */
+	FILE_EVENT_HEADER = 2, /* a recording begins: all identifiers are void */
+	FILE_EVENT_EPOCH = 3,  /* strings, functions and nodes are void */
+	FILE_EVENT_FLUSH = 4,  /* end of a chunk */
 };
 
 struct file_reader;
@@ -58,7 +58,8 @@ struct file_reader;
  * Open path ("-": standard input) and read the header.  Returns 0; -E_BADFORMAT for
  * what is no sample file, -E_UNSUPPORTED for a newer major version, -errno.
  */
-int file_reader_open(const char *path, struct file_reader **ret_reader, struct err *err);
+int file_reader_open(
+	const char *path, struct file_reader **ret_reader, struct err *err);
 
 /* Read from bytes in memory, borrowed while the reader lives (for tests). */
 int file_reader_open_bytes(const void *bytes, size_t size,

@@ -42,14 +42,14 @@ struct thread_runs {
 
 /* The tick from which those of a segment are counted. */
 struct base {
-	uint64_t tick;	/* in the chunk in hand, once that says so */
-	uint64_t next;	/* in the next chunk */
+	uint64_t tick;  /* in the chunk in hand, once that says so */
+	uint64_t next;  /* in the next chunk */
 	uint64_t chunk; /* the last one that says */
 };
 
 struct file_writer {
 	int fd;
-	char *path;	 /* NULL for what is no file of its own */
+	char *path;      /* NULL for what is no file of its own */
 	char *temporary; /* its name until it is published, then NULL */
 	bool seekable;
 	int failed; /* 0, or the code of the first failure */
@@ -109,7 +109,8 @@ static void add_u64(struct buf *b, uint64_t value)
 		buf_add_byte(b, (unsigned)(value >> (8 * i)) & 0xff);
 }
 
-static void add_counters(struct buf *b, const struct file_counter *counters, uint32_t count)
+static void add_counters(
+	struct buf *b, const struct file_counter *counters, uint32_t count)
 {
 	buf_add_uvarint(b, count);
 	for (uint32_t i = 0; i < count; i++) {
@@ -212,13 +213,14 @@ static int open_output(struct file_writer *w, const char *path, int64_t owner,
 		int code = w->fd == -1 ? -errno : w->fd;
 
 		w->fd = -1;
-		return err_set(err, code, "%s: cannot be written: %s", path, strerror(-code));
+		return err_set(
+			err, code, "%s: cannot be written: %s", path, strerror(-code));
 	}
 	w->seekable = fstat(w->fd, &st) == 0 && S_ISREG(st.st_mode);
 	if (w->temporary != NULL && (owner >= 0 || group >= 0) &&
 		fchown(w->fd, (uid_t)owner, (gid_t)group) != 0)
-		return err_set(err, -errno, "%s: cannot be given to user %lld: %s", path,
-			(long long)owner, strerror(errno));
+		return err_set(err, -errno, "%s: cannot be given to user %lld: %s",
+			path, (long long)owner, strerror(errno));
 	return 0;
 }
 
@@ -231,8 +233,8 @@ int file_writer_publish(struct file_writer *w, struct err *err)
 	_cleanup_free_ char *old = xasprintf("%s.old", w->path);
 
 	if (lstat(w->path, &st) == 0 && rename(w->path, old) != 0)
-		return err_set(err, -errno, "%s: cannot be kept as %s: %s", w->path, old,
-			strerror(errno));
+		return err_set(err, -errno, "%s: cannot be kept as %s: %s", w->path,
+			old, strerror(errno));
 	if (rename(w->temporary, w->path) != 0)
 		return err_set(err, -errno, "%s: %s", w->path, strerror(errno));
 	free(w->temporary);
@@ -320,8 +322,9 @@ uint32_t file_writer_string(struct file_writer *w, const char *bytes, size_t siz
 	w->strings = xgrow(
 		w->strings, w->string_count, &w->string_capacity, sizeof(*w->strings));
 	entry = (uint32_t)w->string_count++;
-	w->strings[entry] =
-		(struct stored_string){ .hash = hash, .at = place, .size = (uint32_t)size };
+	w->strings[entry] = (struct stored_string){
+		.hash = hash, .at = place, .size = (uint32_t)size
+	};
 	hash_index_add(&w->string_index, hash, entry, hash_of_string, w);
 
 	struct buf *b = begin(w);
@@ -355,7 +358,8 @@ uint32_t file_writer_function(struct file_writer *w, const struct file_function 
 		const struct file_function *k = &w->functions[entry];
 
 		if (k->file == f->file && k->name == f->name &&
-			k->first_line == f->first_line && k->table_hash == f->table_hash)
+			k->first_line == f->first_line &&
+			k->table_hash == f->table_hash)
 			return entry + 1;
 	}
 	if (w->function_count >= FILE_IDS_MAX)
@@ -533,7 +537,8 @@ void file_writer_ticks(struct file_writer *w, const struct file_ticks *t)
 	end(w, &w->ticks, FILE_TICKS);
 }
 
-static struct thread_runs *runs_of(struct file_writer *w, uint32_t segment, uint32_t thread)
+static struct thread_runs *runs_of(
+	struct file_writer *w, uint32_t segment, uint32_t thread)
 {
 	while (thread >= w->thread_capacity) {
 		size_t old = w->thread_capacity;
@@ -547,8 +552,8 @@ static struct thread_runs *runs_of(struct file_writer *w, uint32_t segment, uint
 	struct thread_runs *t = &w->threads[thread];
 
 	if (!t->listed) {
-		w->listed = xgrow(
-			w->listed, w->listed_count, &w->listed_capacity, sizeof(*w->listed));
+		w->listed = xgrow(w->listed, w->listed_count, &w->listed_capacity,
+			sizeof(*w->listed));
 		w->listed[w->listed_count++] = thread;
 		t->listed = true;
 		t->end = base_said(w, segment);
@@ -563,9 +568,9 @@ void file_writer_run(struct file_writer *w, uint32_t segment, const struct file_
 	uint64_t skip = r->first - t->end;
 
 	w->pending += 8;
-	buf_add_uvarint(&t->runs,
-		((r->ticks - 1) << FILE_RUN_TICKS_SHIFT) |
-			(skip != 0 ? FILE_RUN_SKIP : 0) | (r->state & FILE_RUN_STATE_MASK));
+	buf_add_uvarint(&t->runs, ((r->ticks - 1) << FILE_RUN_TICKS_SHIFT) |
+					  (skip != 0 ? FILE_RUN_SKIP : 0) |
+					  (r->state & FILE_RUN_STATE_MASK));
 	if (skip != 0)
 		buf_add_uvarint(&t->runs, skip);
 	buf_add_uvarint(&t->runs, r->node);
@@ -630,7 +635,8 @@ void file_writer_span(struct file_writer *w, uint64_t from_real_ns, uint64_t to_
 
 /* --- chunks --- */
 
-static int write_chunk(struct file_writer *w, enum file_chunk_kind kind, const struct buf *raw)
+static int write_chunk(
+	struct file_writer *w, enum file_chunk_kind kind, const struct buf *raw)
 {
 	unsigned char h[FILE_CHUNK_BYTES] = { (unsigned char)kind };
 	size_t bound = ZSTD_compressBound(raw->size);
@@ -709,7 +715,8 @@ int file_writer_flush(struct file_writer *w, struct err *err)
 		w->failed = r;
 		return err_set(err, r, "%s", err_name(r));
 	}
-	if (w->string_count > EPOCH_STRINGS || w->string_bytes.size > EPOCH_STRING_BYTES ||
+	if (w->string_count > EPOCH_STRINGS ||
+		w->string_bytes.size > EPOCH_STRING_BYTES ||
 		w->function_count > EPOCH_FUNCTIONS || w->node_count > EPOCH_NODES)
 		start_epoch(w);
 	return 0;
@@ -723,7 +730,7 @@ uint64_t file_writer_size(const struct file_writer *w)
 bool file_writer_should_flush(const struct file_writer *w)
 {
 	return w->pending + w->definitions.size + w->samples.size + w->ticks.size >
-		CHUNK_BYTES;
+	       CHUNK_BYTES;
 }
 
 int file_writer_close(

@@ -61,7 +61,8 @@ void file_writer_counters(struct file_writer *w, uint32_t segment,
 	const struct file_counter *counters, uint32_t count);
 
 /* The chunk in hand spans these times (ns since 1970). */
-void file_writer_span(struct file_writer *w, uint64_t from_real_ns, uint64_t to_real_ns);
+void file_writer_span(
+	struct file_writer *w, uint64_t from_real_ns, uint64_t to_real_ns);
 
 /*
  * Write what has gathered.  On failure nothing of it stays in the file (what was

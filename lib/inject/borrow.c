@@ -18,7 +18,7 @@
 #include "proc/process.h"
 
 enum {
-	STOP_WAIT_MS = 1000, /* for one thread to stop */
+	STOP_WAIT_MS = 1000,  /* for one thread to stop */
 	CALL_WAIT_MS = 10000, /* for one borrowed call, once begun */
 	MAX_TRIES = 16,
 	MAX_FOREIGN_STOPS = 64, /* signals in the way of one stop */
@@ -40,15 +40,16 @@ static const unsigned char sigreturn_short[] = { 0xb8, 0x0f, 0, 0, 0, 0x0f, 0x05
 static const unsigned char sigreturn_long[] = { 0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f,
 	0x05 };
 
-static uint64_t find_bytes(
-	const unsigned char *in, size_t size, const void *what, size_t what_size, uint64_t base)
+static uint64_t find_bytes(const unsigned char *in, size_t size, const void *what,
+	size_t what_size, uint64_t base)
 {
 	const unsigned char *p = memmem(in, size, what, what_size);
 
 	return p == NULL ? 0 : base + (uint64_t)(p - in);
 }
 
-static void search_mapping(int mem_fd, const struct proc_map *m, struct borrow_gadgets *g)
+static void search_mapping(
+	int mem_fd, const struct proc_map *m, struct borrow_gadgets *g)
 {
 	_cleanup_free_ unsigned char *bytes = xmalloc(CODE_PIECE);
 
@@ -77,7 +78,7 @@ static bool is_c_library(const struct proc_map *m)
 	const char *base = strrchr(m->path, '/');
 
 	return base != NULL &&
-		(strncmp(base, "/libc", 5) == 0 || strncmp(base, "/ld-", 4) == 0);
+	       (strncmp(base, "/libc", 5) == 0 || strncmp(base, "/ld-", 4) == 0);
 }
 
 int borrow_find_gadgets(int mem_fd, const struct proc_maps *maps,
@@ -90,7 +91,8 @@ int borrow_find_gadgets(int mem_fd, const struct proc_maps *maps,
 		for (size_t i = 0; i < maps->count; i++) {
 			const struct proc_map *m = &maps->map[i];
 
-			if (m->executable && m->readable && is_c_library(m) == (pass == 0))
+			if (m->executable && m->readable &&
+				is_c_library(m) == (pass == 0))
 				search_mapping(mem_fd, m, &g);
 			if (g.syscall_ret != 0 && g.sigreturn != 0) {
 				*ret = g;
@@ -195,18 +197,20 @@ static int step_to_syscall(struct borrow *b)
  * which the fs base points.  Green threads and Go run on pieces of heap, where the
  * bytes below may be anybody's.
  */
-static bool stack_is_roomy(const struct proc_maps *maps, const struct user_regs_struct *r)
+static bool stack_is_roomy(
+	const struct proc_maps *maps, const struct user_regs_struct *r)
 {
 	const struct proc_map *m = proc_maps_at(maps, r->rsp);
 
 	if (m == NULL || !m->writable || r->rsp - STACK_ROOM < m->start)
 		return false;
 	return strcmp(m->path, "[stack]") == 0 ||
-		(r->fs_base > r->rsp && r->fs_base < m->end);
+	       (r->fs_base > r->rsp && r->fs_base < m->end);
 }
 
 /* A restartable sequence of the thread in which it now is would not be aborted. */
-static bool in_restartable_sequence(pid_t tid, int mem_fd, const struct user_regs_struct *r)
+static bool in_restartable_sequence(
+	pid_t tid, int mem_fd, const struct user_regs_struct *r)
 {
 	struct __ptrace_rseq_configuration c;
 	uint64_t at = 0, words[3];
@@ -214,7 +218,8 @@ static bool in_restartable_sequence(pid_t tid, int mem_fd, const struct user_reg
 	if (ptrace(PTRACE_GET_RSEQ_CONFIGURATION, tid, sizeof(c), &c) != sizeof(c) ||
 		c.rseq_abi_pointer == 0)
 		return false;
-	if (pread(mem_fd, &at, sizeof(at), (off_t)c.rseq_abi_pointer + 8) != sizeof(at) ||
+	if (pread(mem_fd, &at, sizeof(at), (off_t)c.rseq_abi_pointer + 8) !=
+			sizeof(at) ||
 		at == 0)
 		return false;
 	/* struct rseq_cs: version and flags, start, length, abort address. */
@@ -232,9 +237,9 @@ static bool in_restartable_sequence(pid_t tid, int mem_fd, const struct user_reg
 static void hide_interruption(struct user_regs_struct *r)
 {
 	static const int calls[] = { SYS_epoll_wait, SYS_epoll_pwait, SYS_epoll_pwait2,
-		SYS_rt_sigtimedwait, SYS_semop, SYS_semtimedop, SYS_io_getevents, SYS_read,
-		SYS_readv, SYS_recvfrom, SYS_recvmsg, SYS_accept, SYS_accept4, SYS_write,
-		SYS_writev, SYS_sendto, SYS_sendmsg };
+		SYS_rt_sigtimedwait, SYS_semop, SYS_semtimedop, SYS_io_getevents,
+		SYS_read, SYS_readv, SYS_recvfrom, SYS_recvmsg, SYS_accept, SYS_accept4,
+		SYS_write, SYS_writev, SYS_sendto, SYS_sendmsg };
 
 	if ((long)r->rax != -EINTR)
 		return;
@@ -274,7 +279,8 @@ static int take_over(struct borrow *b, const struct proc_maps *maps)
 	return 0;
 }
 
-static int begin_thread(struct borrow *b, const struct proc_maps *maps, bool suspend_seccomp)
+static int begin_thread(
+	struct borrow *b, const struct proc_maps *maps, bool suspend_seccomp)
 {
 	long options = PTRACE_O_TRACESYSGOOD;
 
@@ -299,9 +305,9 @@ static const char *reason_of(int code, bool suspend_seccomp)
 {
 	switch (-code) {
 	case EPERM:
-		return suspend_seccomp ?
-			"not permitted (to suspend its seccomp filter takes CAP_SYS_ADMIN)" :
-			"not permitted";
+		return suspend_seccomp
+			       ? "not permitted (to suspend its seccomp filter takes CAP_SYS_ADMIN)"
+			       : "not permitted";
 	case ESRCH:
 		return "the process has ended";
 	case ETIMEDOUT:
@@ -374,7 +380,8 @@ int borrow_call(struct borrow *b, long number, const uint64_t args[6],
 	if (ptrace(PTRACE_SETREGSET, b->tid, NT_PRSTATUS, &io) != 0)
 		r = -errno;
 	if (r == 0 && !b->masked) {
-		if (ptrace(PTRACE_SETSIGMASK, b->tid, sizeof(every_signal), &every_signal) != 0)
+		if (ptrace(PTRACE_SETSIGMASK, b->tid, sizeof(every_signal),
+			    &every_signal) != 0)
 			r = -errno;
 		b->masked = r == 0;
 	}
@@ -385,7 +392,8 @@ int borrow_call(struct borrow *b, long number, const uint64_t args[6],
 	if (r == 0 && ptrace(PTRACE_GETREGSET, b->tid, NT_PRSTATUS, &io) != 0)
 		r = -errno;
 	if (r != 0)
-		return err_set(err, r, "a borrowed call failed: %s", reason_of(r, false));
+		return err_set(
+			err, r, "a borrowed call failed: %s", reason_of(r, false));
 	*ret_result = (int64_t)regs.rax;
 	return 0;
 }
@@ -395,9 +403,9 @@ int64_t borrow_end(struct borrow *b)
 	struct iovec io = { &b->saved, sizeof(b->saved) };
 	/* Only from this kind of stop does the kernel restart an interrupted call. */
 	int r = ptrace(PTRACE_INTERRUPT, b->tid, 0, 0) != 0 ||
-			ptrace(PTRACE_CONT, b->tid, 0, 0) != 0 ?
-		-errno :
-		0;
+				ptrace(PTRACE_CONT, b->tid, 0, 0) != 0
+			? -errno
+			: 0;
 
 	for (int i = 0; r == 0 && i < MAX_FOREIGN_STOPS; i++) {
 		int status;
@@ -406,7 +414,9 @@ int64_t borrow_end(struct borrow *b)
 		if (r == 0 && is_interrupt_stop(status))
 			break;
 		if (r == 0 && ptrace(PTRACE_CONT, b->tid, 0,
-				      WSTOPSIG(status) == SYSCALL_STOP ? 0 : WSTOPSIG(status)) != 0)
+				      WSTOPSIG(status) == SYSCALL_STOP
+					      ? 0
+					      : WSTOPSIG(status)) != 0)
 			r = -errno;
 	}
 	if (r == 0 && b->masked)

@@ -48,8 +48,8 @@ struct job {
 	struct borrow borrow;
 };
 
-static int call(struct job *j, int64_t *ret, long number, uint64_t a, uint64_t b, uint64_t c,
-	uint64_t d, uint64_t e, uint64_t f)
+static int call(struct job *j, int64_t *ret, long number, uint64_t a, uint64_t b,
+	uint64_t c, uint64_t d, uint64_t e, uint64_t f)
 {
 	const uint64_t args[6] = { a, b, c, d, e, f };
 
@@ -63,7 +63,8 @@ static int write_memory(struct job *j, uint64_t address, const void *bytes, size
 	if (n == (ssize_t)size)
 		return 0;
 	return err_set(j->err, n < 0 ? -errno : -EIO,
-		"its memory cannot be written: %s", n < 0 ? strerror(errno) : "short write");
+		"its memory cannot be written: %s",
+		n < 0 ? strerror(errno) : "short write");
 }
 
 /* Reasons not to touch the program, each with what to do. */
@@ -72,18 +73,21 @@ static int check_program(struct job *j)
 	struct proc_stat st;
 	char who[64] = "";
 
-	if (proc_stat_read(j->pid, 0, &st) != 0 || proc_status_read(j->pid, &j->status) != 0)
+	if (proc_stat_read(j->pid, 0, &st) != 0 ||
+		proc_status_read(j->pid, &j->status) != 0)
 		return err_set(j->err, -ESRCH, "no such process");
 	if (st.state == 'Z' || st.state == 'X')
 		return err_set(j->err, -ESRCH, "it has ended and waits for its parent");
 	if (j->status.tracer != 0) {
 		proc_describe(j->status.tracer, who, sizeof(who));
-		return err_set(j->err, -E_REFUSED, "it is already traced by process %d (%s)",
+		return err_set(j->err, -E_REFUSED,
+			"it is already traced by process %d (%s)",
 			(int)j->status.tracer, who);
 	}
 	if (st.state == 'T' || st.state == 't')
 		return err_set(j->err, -E_REFUSED,
-			"it is stopped; let it go on first: kill -CONT %d", (int)j->pid);
+			"it is stopped; let it go on first: kill -CONT %d",
+			(int)j->pid);
 	if (j->status.shadow_stack)
 		return err_set(j->err, -E_UNSUPPORTED,
 			"it runs with a shadow stack, which is not supported");
@@ -121,7 +125,8 @@ static void close_program(struct job *j)
 
 /* --- start --- */
 
-static int map(struct job *j, uint64_t bytes, int protection, const char *what, uint64_t *ret)
+static int map(
+	struct job *j, uint64_t bytes, int protection, const char *what, uint64_t *ret)
 {
 	int64_t result;
 	int r = call(j, &result, SYS_mmap, 0, bytes, (uint64_t)protection,
@@ -130,7 +135,8 @@ static int map(struct job *j, uint64_t bytes, int protection, const char *what, 
 	if (r != 0)
 		return r;
 	if (result < 0 && result > -4096)
-		return err_set(j->err, (int)result, "it cannot map %llu bytes for %s: %s",
+		return err_set(j->err, (int)result,
+			"it cannot map %llu bytes for %s: %s",
 			(unsigned long long)bytes, what, strerror((int)-result));
 	*ret = (uint64_t)result;
 	return 0;
@@ -152,10 +158,11 @@ static uint64_t tid_word(struct job *j)
 
 	/* The answer goes to where the args will stand. */
 	if (j->borrow.tid != j->pid ||
-		call(j, &result, SYS_prctl, PR_GET_TID_ADDRESS, j->task->arena, 0, 0, 0, 0) !=
-			0 ||
+		call(j, &result, SYS_prctl, PR_GET_TID_ADDRESS, j->task->arena, 0, 0, 0,
+			0) != 0 ||
 		result != 0 ||
-		pread(j->mem_fd, &word, sizeof(word), (off_t)j->task->arena) != sizeof(word))
+		pread(j->mem_fd, &word, sizeof(word), (off_t)j->task->arena) !=
+			sizeof(word))
 		return 0;
 	return word;
 }
@@ -180,7 +187,8 @@ static int write_args(struct job *j)
 	int r = write_memory(j, t->arena, &args, sizeof(args));
 
 	if (r == 0)
-		r = write_memory(j, core_stack_top(t->arena) - sizeof(top), top, sizeof(top));
+		r = write_memory(
+			j, core_stack_top(t->arena) - sizeof(top), top, sizeof(top));
 	return r;
 }
 
@@ -192,11 +200,12 @@ static int put_in(struct job *j)
 
 	t->image_bytes = (uint64_t)(core_image_end - core_image);
 	t->arena_bytes = CORE_ARENA_BYTES;
-	int r = map(j, t->image_bytes, PROT_READ | PROT_EXEC, "the sampler's code", &t->image);
+	int r = map(j, t->image_bytes, PROT_READ | PROT_EXEC, "the sampler's code",
+		&t->image);
 
 	if (r == 0)
-		r = map(j, t->arena_bytes, PROT_READ | PROT_WRITE, "the sampler's tables",
-			&t->arena);
+		r = map(j, t->arena_bytes, PROT_READ | PROT_WRITE,
+			"the sampler's tables", &t->arena);
 	if (r == 0)
 		r = write_memory(j, t->image, core_image, t->image_bytes);
 	if (r == 0)
@@ -207,7 +216,8 @@ static int put_in(struct job *j)
 	if (r == 0 && result < 0)
 		r = err_set(j->err, (int)result, "it cannot start a task: %s%s",
 			strerror((int)-result),
-			result == -EAGAIN ? " (its limit of processes is reached)" : "");
+			result == -EAGAIN ? " (its limit of processes is reached)"
+					  : "");
 	if (r != 0) {
 		unmap(j, t->image, t->image_bytes);
 		unmap(j, t->arena, t->arena_bytes);
@@ -242,11 +252,31 @@ static bool has_ended(int pidfd, int ms)
 	return poll(&p, 1, ms) > 0;
 }
 
-/* Find the task from outside, and its ring: descriptor 0 of an otherwise empty table. */
+/* The task's ring, once it has its size and is sealed; -1 before. */
+static int open_ring(pid_t task)
+{
+	char path[64], target[64];
+
+	(void)snprintf(path, sizeof(path), "/proc/%d/fd/0", (int)task);
+	ssize_t n = readlink(path, target, sizeof(target) - 1);
+
+	if (n <= 0)
+		return -1;
+	target[n] = '\0';
+	if (strncmp(target, "/memfd:pystack-ring", 19) != 0)
+		return -1;
+	int fd = open(path, O_RDWR | O_CLOEXEC);
+
+	if (fd >= 0 && (fcntl(fd, F_GET_SEALS) & F_SEAL_SHRINK) == 0)
+		fd_close(&fd);
+	return fd;
+}
+
+/* Find the task from outside, and its ring: descriptor 0 of an otherwise empty table.
+ */
 static int find_task(struct inject_task *t, struct err *err)
 {
 	int64_t end = clock_monotonic_ns() + TASK_WAIT_MS * 1000000ll;
-	char path[64], target[64];
 
 	do {
 		if (t->task == 0)
@@ -257,26 +287,44 @@ static int find_task(struct inject_task *t, struct err *err)
 			return err_set(err, -E_GONE,
 				"the sampler task ended as it started (does a seccomp filter "
 				"or a security module forbid what it needs?)");
-		(void)snprintf(path, sizeof(path), "/proc/%d/fd/0", (int)t->task);
-		ssize_t n = t->task_pidfd >= 0 ? readlink(path, target, sizeof(target) - 1) : -1;
-
-		if (n > 0) {
-			target[n] = '\0';
-			if (strncmp(target, "/memfd:pystack-ring", 19) == 0)
-				t->ring_fd = open(path, O_RDWR | O_CLOEXEC);
-			if (t->ring_fd >= 0)
-				return 0;
-		}
+		if (t->task_pidfd >= 0)
+			t->ring_fd = open_ring(t->task);
+		if (t->ring_fd >= 0)
+			return 0;
 		clock_sleep_ns(NAP_NS);
 	} while (clock_monotonic_ns() < end);
-	return err_set(err, -E_TIMEOUT, "the sampler task did not show itself within %d s",
+	return err_set(err, -E_TIMEOUT,
+		"the sampler task did not show itself within %d s",
 		TASK_WAIT_MS / 1000);
+}
+
+/* Tasks whose recorder was killed have left, but nobody reaped them. */
+static void reap_old_tasks(struct job *j)
+{
+	struct proc_ids children;
+	int64_t ignored;
+
+	if (proc_children(j->pid, &children) != 0)
+		return;
+	for (size_t i = 0; i < children.count; i++) {
+		struct proc_stat st;
+		struct proc_status status;
+
+		if (proc_stat_read(children.id[i], 0, &st) == 0 && st.state == 'Z' &&
+			strcmp(st.comm, "pystack") == 0 &&
+			proc_status_read(children.id[i], &status) == 0)
+			(void)call(j, &ignored, SYS_wait4, (uint64_t)status.inner_pid,
+				0, (uint64_t)(unsigned)WAIT_CLONE | 1 /* WNOHANG */, 0,
+				0, 0);
+	}
+	proc_ids_done(&children);
 }
 
 static void start_job(struct job *j)
 {
 	j->result = open_program(j);
 	if (j->result == 0) {
+		reap_old_tasks(j);
 		j->result = put_in(j);
 		j->task->held_ns += borrow_end(&j->borrow);
 	}
@@ -343,7 +391,8 @@ int inject_start(pid_t pid, struct inject_task *ret_task, struct err *err)
 
 	if (other != 0)
 		return err_set(err, -E_REFUSED,
-			"it is already being recorded (by sampler task %d)", (int)other);
+			"it is already being recorded (by sampler task %d)",
+			(int)other);
 	int r = run_in_thread(start_job, &j);
 
 	if (r != 0)
@@ -352,8 +401,8 @@ int inject_start(pid_t pid, struct inject_task *ret_task, struct err *err)
 	if (r != 0) {
 		struct err ignored;
 
-		/* It has no orders and leaves by itself; what is mapped may go only when
-		 * it has gone. */
+		/* It has no orders and leaves by itself; what is mapped may go only
+		 * when it has gone. */
 		(void)inject_stop(&t, &ignored);
 		return r;
 	}
@@ -384,21 +433,38 @@ void inject_abandon(struct inject_task *t)
 	fd_close(&t->ring_fd);
 }
 
-pid_t inject_find_task(pid_t pid)
+/* Every process of this name, the recorders among them. */
+static int sampler_tasks(struct proc_ids *ret)
 {
-	struct proc_ids children;
-	pid_t found = 0;
+	struct proc_ids all;
+	size_t kept = 0;
+	int r = proc_all(&all);
 
-	if (proc_children(pid, &children) != 0)
-		return 0;
-	for (size_t i = 0; i < children.count && found == 0; i++) {
+	if (r != 0)
+		return r;
+	for (size_t i = 0; i < all.count; i++) {
 		struct proc_stat st;
 
-		if (proc_stat_read(children.id[i], 0, &st) == 0 &&
-			strcmp(st.comm, "pystack") == 0 && st.state != 'Z' && st.state != 'X' &&
-			syscall(SYS_kcmp, pid, children.id[i], KCMP_VM, 0, 0) == 0)
-			found = children.id[i];
+		if (proc_stat_read(all.id[i], 0, &st) == 0 &&
+			strcmp(st.comm, "pystack") == 0 && st.state != 'Z' &&
+			st.state != 'X')
+			all.id[kept++] = all.id[i];
 	}
-	proc_ids_done(&children);
+	all.count = kept;
+	*ret = all;
+	return 0;
+}
+
+pid_t inject_find_task(pid_t pid)
+{
+	struct proc_ids tasks;
+	pid_t found = 0;
+
+	if (sampler_tasks(&tasks) != 0)
+		return 0;
+	for (size_t i = 0; i < tasks.count && found == 0; i++)
+		if (syscall(SYS_kcmp, pid, tasks.id[i], KCMP_VM, 0, 0) == 0)
+			found = tasks.id[i];
+	proc_ids_done(&tasks);
 	return found;
 }

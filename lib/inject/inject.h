@@ -23,10 +23,10 @@
 /* A task in a program, as its starter holds it. */
 struct inject_task {
 	pid_t program;
-	pid_t task;	  /* as this process sees it */
+	pid_t task;       /* as this process sees it */
 	pid_t inner_task; /* in the program's pid namespace */
-	int task_pidfd;	  /* owned */
-	int ring_fd;	  /* owned: the ring's memfd, read and write */
+	int task_pidfd;   /* owned */
+	int ring_fd;      /* owned: the ring's memfd, read and write */
 	uint64_t image, image_bytes;
 	uint64_t arena, arena_bytes;
 	bool arena_gone; /* set by the caller: the task unmapped it (RING_LEFT) */

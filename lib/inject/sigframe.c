@@ -93,16 +93,18 @@ size_t sigframe_build(unsigned char *frame, uint64_t below,
 		.uc_flags = UC_FP_XSTATE | UC_SIGCONTEXT_SS | UC_STRICT_RESTORE_SS,
 		.stack_flags = INVALID_STACK_FLAGS,
 		.mask = mask,
+		/* clang-format off */
 		.context = {
-			.r8 = regs->r8, .r9 = regs->r9, .r10 = regs->r10, .r11 = regs->r11,
-			.r12 = regs->r12, .r13 = regs->r13, .r14 = regs->r14,
-			.r15 = regs->r15, .rdi = regs->rdi, .rsi = regs->rsi,
-			.rbp = regs->rbp, .rbx = regs->rbx, .rdx = regs->rdx,
-			.rax = regs->rax, .rcx = regs->rcx, .rsp = regs->rsp,
-			.rip = regs->rip, .eflags = regs->eflags,
+			.r8 = regs->r8, .r9 = regs->r9, .r10 = regs->r10,
+			.r11 = regs->r11, .r12 = regs->r12, .r13 = regs->r13,
+			.r14 = regs->r14, .r15 = regs->r15, .rdi = regs->rdi,
+			.rsi = regs->rsi, .rbp = regs->rbp, .rbx = regs->rbx,
+			.rdx = regs->rdx, .rax = regs->rax, .rcx = regs->rcx,
+			.rsp = regs->rsp, .rip = regs->rip, .eflags = regs->eflags,
 			.cs = (uint16_t)regs->cs, .ss = (uint16_t)regs->ss,
 			.fpstate = fpstate,
 		},
+		/* clang-format on */
 	};
 
 	restart_call(&h.context, regs);
@@ -118,7 +120,8 @@ size_t sigframe_build(unsigned char *frame, uint64_t below,
 	put_u32(state + SW_RESERVED_OFFSET + 4, (uint32_t)vector);
 	memcpy(state + SW_RESERVED_OFFSET + 8, &features, sizeof(features));
 	put_u32(state + SW_RESERVED_OFFSET + 16, (uint32_t)xstate_bytes);
-	memset(state + SW_RESERVED_OFFSET + 20, 0, LEGACY_BYTES - SW_RESERVED_OFFSET - 20);
+	memset(state + SW_RESERVED_OFFSET + 20, 0,
+		LEGACY_BYTES - SW_RESERVED_OFFSET - 20);
 	put_u32(state + xstate_bytes, FP_XSTATE_MAGIC2);
 	*ret_address = address;
 	return size;

@@ -83,7 +83,7 @@ static bool is_this_library(const char *from, const char *to)
 	size_t n = sizeof(library_name) - 1;
 
 	return (size_t)(to - from) > n && to[-(long)n - 1] == '/' &&
-		starts_with(to - n, library_name);
+	       starts_with(to - n, library_name);
 }
 
 /* Take this library out of LD_PRELOAD, and the entry with it when it was alone. */

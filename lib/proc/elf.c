@@ -28,7 +28,8 @@ static bool same_file(int fd, const struct proc_map *map)
 	struct stat st;
 
 	return fstat(fd, &st) == 0 && st.st_ino == map->inode &&
-		major(st.st_dev) == map->device_major && minor(st.st_dev) == map->device_minor;
+	       major(st.st_dev) == map->device_major &&
+	       minor(st.st_dev) == map->device_minor;
 }
 
 int elf_open_mapped(pid_t pid, const struct proc_map *map)
@@ -60,7 +61,8 @@ int elf_open_mapped(pid_t pid, const struct proc_map *map)
 		/* " (deleted)" may follow. */
 		if ((size_t)n >= size && memcmp(target, map->path, size) == 0 &&
 			((size_t)n == size || target[size] == ' '))
-			return (fd = open(path, O_RDONLY | O_CLOEXEC)) >= 0 ? fd : -errno;
+			return (fd = open(path, O_RDONLY | O_CLOEXEC)) >= 0 ? fd
+									    : -errno;
 	}
 	xfreep(&path);
 	path = xasprintf("/proc/%d/root%s", (int)pid, map->path);
@@ -114,7 +116,8 @@ static int symbols_of_section(Elf_Scn *section, const GElf_Shdr *head, Elf *elf,
 			continue;
 		const char *name = elf_strptr(elf, head->sh_link, sym.st_name);
 
-		if (name != NULL && (name[0] == '_' || name[0] == 'P' || name[0] == 'p'))
+		if (name != NULL &&
+			(name[0] == '_' || name[0] == 'P' || name[0] == 'p'))
 			note(symbols, count, name, bias + sym.st_value, &found);
 	}
 	return found;
@@ -167,7 +170,8 @@ static bool read_dynamic(struct proc_mem *mem, uint64_t base, struct dynamic *d)
 	for (unsigned i = 0; i < head.e_phnum; i++) {
 		Elf64_Phdr p;
 
-		if (proc_mem_read(mem, base + head.e_phoff + i * sizeof(p), &p, sizeof(p)) != 0)
+		if (proc_mem_read(mem, base + head.e_phoff + i * sizeof(p), &p,
+			    sizeof(p)) != 0)
 			return false;
 		if (p.p_type == PT_LOAD && !loaded) {
 			bias = base + p.p_offset - p.p_vaddr;
@@ -182,11 +186,13 @@ static bool read_dynamic(struct proc_mem *mem, uint64_t base, struct dynamic *d)
 	for (unsigned i = 0; i < MAX_DYNAMIC; i++) {
 		Elf64_Dyn e;
 
-		if (proc_mem_read(mem, bias + dynamic + i * sizeof(e), &e, sizeof(e)) != 0 ||
+		if (proc_mem_read(mem, bias + dynamic + i * sizeof(e), &e, sizeof(e)) !=
+				0 ||
 			e.d_tag == DT_NULL)
 			break;
 		/* glibc relocates these words in place, musl does not. */
-		uint64_t address = e.d_un.d_ptr >= bias ? e.d_un.d_ptr : bias + e.d_un.d_ptr;
+		uint64_t address =
+			e.d_un.d_ptr >= bias ? e.d_un.d_ptr : bias + e.d_un.d_ptr;
 
 		if (e.d_tag == DT_SYMTAB)
 			d->symbols = address;
@@ -204,30 +210,31 @@ static int symbols_of_memory(struct proc_mem *mem, const struct proc_map *first,
 	struct dynamic d;
 	int found = 0;
 	uint64_t base = first->start - first->offset;
+	Elf64_Ehdr head;
 
-	if (!read_dynamic(mem, base, &d))
+	if (!read_dynamic(mem, base, &d) ||
+		proc_mem_read(mem, base, &head, sizeof(head)) != 0)
 		return -E_BADFORMAT;
+	uint64_t bias = head.e_type == ET_EXEC ? 0 : base;
+
 	/* The table ends where the strings begin, in every linker's order; a bound is
 	 * kept in case it does not. */
-	uint64_t most = d.strings > d.symbols ? (d.strings - d.symbols) / sizeof(Elf64_Sym) :
-						MAX_MEMORY_SYMBOLS;
+	uint64_t most = d.strings > d.symbols
+				? (d.strings - d.symbols) / sizeof(Elf64_Sym)
+				: MAX_MEMORY_SYMBOLS;
 
 	for (uint64_t i = 0; i < most && i < MAX_MEMORY_SYMBOLS; i++) {
 		Elf64_Sym sym;
 		char name[MAX_NAME] = "";
 
-		if (proc_mem_read(mem, d.symbols + i * sizeof(sym), &sym, sizeof(sym)) != 0)
+		if (proc_mem_read(
+			    mem, d.symbols + i * sizeof(sym), &sym, sizeof(sym)) != 0)
 			break;
 		if (sym.st_shndx == SHN_UNDEF || sym.st_value == 0 ||
 			sym.st_name >= d.strings_size)
 			continue;
-		(void)proc_mem_read_some(mem, d.strings + sym.st_name, name, sizeof(name) - 1);
-		Elf64_Ehdr head;
-		uint64_t bias = proc_mem_read(mem, base, &head, sizeof(head)) == 0 &&
-				head.e_type == ET_EXEC ?
-			0 :
-			base;
-
+		(void)proc_mem_read_some(
+			mem, d.strings + sym.st_name, name, sizeof(name) - 1);
 		note(symbols, count, name, bias + sym.st_value, &found);
 	}
 	return found;

@@ -24,8 +24,8 @@ static bool parse_line(const char *line, size_t size, struct proc_map *m)
 	char perms[5];
 	int at = 0;
 
-	if (sscanf(text, "%llx-%llx %4s %llx %x:%x %llu %n", &start, &end, perms, &offset,
-		    &major, &minor, &inode, &at) != 7 ||
+	if (sscanf(text, "%llx-%llx %4s %llx %x:%x %llu %n", &start, &end, perms,
+		    &offset, &major, &minor, &inode, &at) != 7 ||
 		end < start || strlen(perms) != 4)
 		return false;
 	*m = (struct proc_map){

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "base/parse.h"
 #include "base/xalloc.h"
 
 enum {
@@ -57,7 +58,8 @@ int proc_stat_read(pid_t pid, pid_t tid, struct proc_stat *ret)
 	_cleanup_buf_ struct buf text = BUF_INIT(SMALL_FILE_BYTES);
 
 	if (tid != 0)
-		(void)snprintf(path, sizeof(path), "/proc/%d/task/%d/stat", (int)pid, (int)tid);
+		(void)snprintf(path, sizeof(path), "/proc/%d/task/%d/stat", (int)pid,
+			(int)tid);
 	else
 		(void)snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
 	int r = read_small(path, &text);
@@ -99,7 +101,8 @@ void proc_status_parse(const char *text, struct proc_status *ret)
 		s.seccomp = number;
 	/* One number a namespace, the innermost last. */
 	at = field(text, "NSpid");
-	for (int used; at != NULL && *at != '\n' && sscanf(at, "%d%n", &number, &used) == 1;
+	for (int used;
+		at != NULL && *at != '\n' && sscanf(at, "%d%n", &number, &used) == 1;
 		at += used)
 		s.inner_pid = number;
 	at = field(text, "x86_Thread_features");
@@ -176,28 +179,45 @@ static void add_id(struct proc_ids *ids, pid_t id)
 	ids->id[ids->count++] = id;
 }
 
+/* The entries of a folder that are numbers. */
+static int numbers_in(const char *path, struct proc_ids *ret)
+{
+	struct proc_ids ids = { 0 };
+	DIR *folder = opendir(path);
+
+	if (folder == NULL)
+		return -errno;
+	for (struct dirent *e; (e = readdir(folder)) != NULL;) {
+		uint64_t id;
+
+		if (parse_number(e->d_name, INT32_MAX, &id) == 0)
+			add_id(&ids, (pid_t)id);
+	}
+	(void)closedir(folder);
+	*ret = ids;
+	return 0;
+}
+
+int proc_all(struct proc_ids *ret)
+{
+	return numbers_in("/proc", ret);
+}
+
 int proc_threads(pid_t pid, struct proc_ids *ret)
 {
 	char path[64];
 	struct proc_ids ids = { 0 };
 
 	(void)snprintf(path, sizeof(path), "/proc/%d/task", (int)pid);
-	DIR *folder = opendir(path);
+	int r = numbers_in(path, &ids);
 
-	if (folder == NULL)
-		return -errno;
-	for (struct dirent *e; (e = readdir(folder)) != NULL;) {
-		int id;
-
-		if (sscanf(e->d_name, "%d", &id) != 1)
-			continue;
-		add_id(&ids, id);
-		if (id == pid && ids.count > 1) {
-			ids.id[ids.count - 1] = ids.id[0];
-			ids.id[0] = id;
+	if (r != 0)
+		return r;
+	for (size_t i = 0; i < ids.count; i++)
+		if (ids.id[i] == pid) {
+			ids.id[i] = ids.id[0];
+			ids.id[0] = pid;
 		}
-	}
-	(void)closedir(folder);
 	*ret = ids;
 	return 0;
 }
@@ -213,8 +233,8 @@ int proc_children(pid_t pid, struct proc_ids *ret)
 		char path[64];
 		_cleanup_buf_ struct buf text = BUF_INIT(1 << 20);
 
-		(void)snprintf(path, sizeof(path), "/proc/%d/task/%d/children", (int)pid,
-			(int)threads.id[i]);
+		(void)snprintf(path, sizeof(path), "/proc/%d/task/%d/children",
+			(int)pid, (int)threads.id[i]);
 		if (read_small(path, &text) != 0)
 			continue;
 		const char *at = buf_text(&text);
@@ -248,5 +268,5 @@ bool proc_same_pid_namespace(pid_t pid)
 
 	(void)snprintf(path, sizeof(path), "/proc/%d/ns/pid", (int)pid);
 	return stat("/proc/self/ns/pid", &ours) == 0 && stat(path, &theirs) == 0 &&
-		ours.st_ino == theirs.st_ino && ours.st_dev == theirs.st_dev;
+	       ours.st_ino == theirs.st_ino && ours.st_dev == theirs.st_dev;
 }

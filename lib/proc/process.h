@@ -29,9 +29,9 @@ int proc_stat_parse(const char *text, struct proc_stat *ret);
 struct proc_status {
 	uid_t uid;
 	gid_t gid;
-	pid_t tracer;	 /* 0: none */
+	pid_t tracer;    /* 0: none */
 	pid_t inner_pid; /* in its own pid namespace */
-	int seccomp;	 /* 0 none, 1 strict, 2 filter */
+	int seccomp;     /* 0 none, 1 strict, 2 filter */
 	bool shadow_stack;
 };
 
@@ -55,6 +55,9 @@ struct proc_ids {
 };
 
 void proc_ids_done(struct proc_ids *ids);
+
+/* All processes of this pid namespace that /proc shows. */
+int proc_all(struct proc_ids *ret);
 
 /* Thread ids of a process, the main thread first. */
 int proc_threads(pid_t pid, struct proc_ids *ret);

@@ -6,7 +6,7 @@
 
 #include "base/xalloc.h"
 #include "proc/mem.h"
-#include "python/unicode.h"
+#include "proc/pytext.h"
 
 enum {
 	MAX_ENTRIES = 1 << 17, /* of a dict */
@@ -26,11 +26,6 @@ enum {
 
 	TYPE_INLINE_VALUES = 1 << 2, /* 3.13 and later */
 	TYPE_MANAGED_DICT = 1 << 4,  /* 3.11 and later */
-
-	STATE_KIND_SHIFT = 2,
-	STATE_KIND_MASK = 7,
-	STATE_COMPACT = 1 << 5,
-	STATE_ASCII = 1 << 6,
 
 	INT_TAG = 16,
 	INT_DIGITS = 24,
@@ -53,39 +48,17 @@ struct scan {
 };
 
 /* One key and value. */
-typedef bool entry_function(struct scan *s, uint64_t key, uint64_t value, void *context);
+typedef bool entry_function(
+	struct scan *s, uint64_t key, uint64_t value, void *context);
 
 static bool get(struct scan *s, uint64_t address, uint64_t *ret)
 {
 	return address >= 0x10000 && proc_mem_u64(&s->mem, address, ret);
 }
 
-/* A string as UTF-8, owned; NULL when it is none or too long. */
 static char *get_string(struct scan *s, uint64_t address)
 {
-	const struct py_layout *l = s->l;
-	uint64_t length;
-	uint32_t state;
-
-	if (!get(s, address + l->str_length, &length) ||
-		!proc_mem_u32(&s->mem, address + l->str_state, &state) ||
-		(state & STATE_COMPACT) == 0)
-		return NULL;
-	uint32_t width = (state >> STATE_KIND_SHIFT) & STATE_KIND_MASK;
-
-	if ((width != 1 && width != 2 && width != 4) || length * width > MAX_NAME_BYTES ||
-		length > MAX_NAME_BYTES)
-		return NULL;
-	uint8_t bytes[MAX_NAME_BYTES];
-	uint64_t data = address +
-		((state & STATE_ASCII) != 0 ? l->str_ascii_data : l->str_compact_data);
-
-	if (length != 0 && proc_mem_read(&s->mem, data, bytes, length * width) != 0)
-		return NULL;
-	char *text = xmalloc(py_utf8_bound(width, length * width) + 1);
-
-	text[py_utf8_from(width, bytes, length * width, text)] = '\0';
-	return text;
+	return pytext_read(&s->mem, s->l, address, MAX_NAME_BYTES);
 }
 
 static bool string_is(struct scan *s, uint64_t address, const char *wanted)
@@ -139,7 +112,8 @@ static bool get_keys(struct scan *s, uint64_t keys, struct keys *k)
 		uint64_t size;
 
 		if (!get(s, keys + OLD_KEYS_SIZE, &size) ||
-			!get(s, keys + OLD_KEYS_NENTRIES, &k->count) || size > MAX_ENTRIES * 2)
+			!get(s, keys + OLD_KEYS_NENTRIES, &k->count) ||
+			size > MAX_ENTRIES * 2)
 			return false;
 		unsigned width = size <= 0xff ? 1 : size <= 0xffff ? 2 : 4;
 
@@ -150,7 +124,8 @@ static bool get_keys(struct scan *s, uint64_t keys, struct keys *k)
 	} else {
 		uint8_t head[3];
 
-		if (proc_mem_read(&s->mem, keys + KEYS_LOG2_SIZE, head, sizeof(head)) != 0 ||
+		if (proc_mem_read(&s->mem, keys + KEYS_LOG2_SIZE, head, sizeof(head)) !=
+				0 ||
 			!get(s, keys + KEYS_NENTRIES, &k->count) || head[1] > 24)
 			return false;
 		bool general = head[KEYS_KIND - KEYS_LOG2_SIZE] == 0;
@@ -179,14 +154,14 @@ static bool each_entry(struct scan *s, uint64_t dict, entry_function *f, void *c
 		return false;
 	/* A split dict, as an instance's made from its attributes: its values stand
 	 * apart; behind a word of counts from 3.13 on. */
-	uint64_t first_value = values +
-		(s->l->version >= PY_VERSION_OF(3, 13) ? 8 : 0);
+	uint64_t first_value = values + (s->l->version >= PY_VERSION_OF(3, 13) ? 8 : 0);
 
 	for (uint64_t i = 0; i < k.count; i++) {
 		uint64_t key, value;
 
 		memcpy(&key, all + i * k.entry_bytes + k.key_offset, sizeof(key));
-		memcpy(&value, all + i * k.entry_bytes + k.key_offset + 8, sizeof(value));
+		memcpy(&value, all + i * k.entry_bytes + k.key_offset + 8,
+			sizeof(value));
 		if (values != 0 && !get(s, first_value + i * 8, &value))
 			return false;
 		if (key != 0 && value != 0 && f(s, key, value, context))
@@ -219,7 +194,8 @@ static uint64_t dict_get(struct scan *s, uint64_t dict, const char *name)
 }
 
 /* An attribute among values that are laid out by the type's shared keys. */
-static uint64_t shared_get(struct scan *s, uint64_t type, uint64_t values, const char *name)
+static uint64_t shared_get(
+	struct scan *s, uint64_t type, uint64_t values, const char *name)
 {
 	uint64_t keys;
 	struct keys k;
@@ -229,8 +205,8 @@ static uint64_t shared_get(struct scan *s, uint64_t type, uint64_t values, const
 	for (uint64_t i = 0; i < k.count && i < MAX_ATTRIBUTES; i++) {
 		uint64_t key, value;
 
-		if (get(s, k.entries + i * k.entry_bytes + k.key_offset, &key) && key != 0 &&
-			string_is(s, key, name))
+		if (get(s, k.entries + i * k.entry_bytes + k.key_offset, &key) &&
+			key != 0 && string_is(s, key, name))
 			return get(s, values + i * 8, &value) ? value : 0;
 	}
 	return 0;
@@ -242,7 +218,8 @@ static uint64_t attribute(struct scan *s, uint64_t object, const char *name)
 	const struct py_layout *l = s->l;
 	uint64_t type, flags, dict = 0, word;
 
-	if (!get(s, object + l->ob_type, &type) || !get(s, type + l->type_flags, &flags))
+	if (!get(s, object + l->ob_type, &type) ||
+		!get(s, type + l->type_flags, &flags))
 		return 0;
 	if (l->version < PY_VERSION_OF(3, 11)) {
 		uint64_t offset;
@@ -262,12 +239,12 @@ static uint64_t attribute(struct scan *s, uint64_t object, const char *name)
 	if (!get(s, object - 24, &word))
 		return 0;
 	if (l->version == PY_VERSION_OF(3, 12))
-		return (word & 1) != 0 ? shared_get(s, type, word + 1, name) :
-					 dict_get(s, word, name);
+		return (word & 1) != 0 ? shared_get(s, type, word + 1, name)
+				       : dict_get(s, word, name);
 	if (word != 0)
 		return dict_get(s, word, name);
-	if ((flags & TYPE_INLINE_VALUES) == 0 || !get(s, type + l->type_basicsize, &word) ||
-		word > 4096)
+	if ((flags & TYPE_INLINE_VALUES) == 0 ||
+		!get(s, type + l->type_basicsize, &word) || word > 4096)
 		return 0;
 	/* Behind a word of counts. */
 	return shared_get(s, type, object + word + 8, name);

@@ -7,8 +7,8 @@
 #include "base/xalloc.h"
 #include "proc/mem.h"
 #include "proc/process.h"
+#include "proc/pytext.h"
 #include "python/linetable.h"
-#include "python/unicode.h"
 
 #define PY_MEM struct proc_mem *
 
@@ -37,11 +37,6 @@ enum {
 	MAX_TEXT_BYTES = 256 << 10,
 	GLIBC_TID_OFFSET = 720,
 	MUSL_TID_OFFSET = 48,
-
-	STATE_KIND_SHIFT = 2,
-	STATE_KIND_MASK = 7,
-	STATE_COMPACT = 1 << 5,
-	STATE_ASCII = 1 << 6,
 };
 
 struct reading {
@@ -69,7 +64,8 @@ static bool code_bytes(struct reading *r, uint64_t code, uint32_t *ret)
 	const struct py_layout *l = r->l;
 	uint64_t type, at = code, size;
 
-	if (!py_mem_load64(&r->mem, code + l->ob_type, &type) || type != r->python->code_type)
+	if (!py_mem_load64(&r->mem, code + l->ob_type, &type) ||
+		type != r->python->code_type)
 		return false;
 	if ((l->flags & PY_CODE_IN_BYTES) != 0 &&
 		!py_mem_load64(&r->mem, code + l->co_bytecode, &at))
@@ -86,8 +82,8 @@ static bool is_shim(struct reading *r, uint64_t code)
 	uint64_t name, file;
 
 	return (r->l->flags & PY_HAS_DATASTACK) != 0 &&
-		py_mem_load64(&r->mem, code + r->l->co_name, &name) &&
-		py_mem_load64(&r->mem, code + r->l->co_filename, &file) && name == file;
+	       py_mem_load64(&r->mem, code + r->l->co_name, &name) &&
+	       py_mem_load64(&r->mem, code + r->l->co_filename, &file) && name == file;
 }
 
 static void read_chain(struct reading *r, uint64_t ts, struct chain *c)
@@ -106,12 +102,16 @@ static void read_chain(struct reading *r, uint64_t ts, struct chain *c)
 			f.previous == at)
 			return;
 		if (!py_frame_is_entry(r->l, &f)) {
-			if (f.owner > PY_OWNER_GENERATOR || !code_bytes(r, f.code, &bytes) ||
-				!py_frame_position(r->l, f.code, bytes, f.instr, &position))
+			if (f.owner > PY_OWNER_GENERATOR ||
+				!code_bytes(r, f.code, &bytes) ||
+				!py_frame_position(
+					r->l, f.code, bytes, f.instr, &position))
 				return;
 			if (!is_shim(r, f.code)) {
-				c->raw = xgrow(c->raw, c->count, &c->capacity, sizeof(*c->raw));
-				c->raw[c->count++] = (struct raw){ at, f.code, position };
+				c->raw = xgrow(c->raw, c->count, &c->capacity,
+					sizeof(*c->raw));
+				c->raw[c->count++] =
+					(struct raw){ at, f.code, position };
 			}
 		}
 		at = f.previous;
@@ -124,7 +124,8 @@ static bool equal_chains(const struct chain *a, const struct chain *b)
 	if (!a->whole || !b->whole || a->count != b->count)
 		return false;
 	for (size_t i = 0; i < a->count; i++)
-		if (a->raw[i].frame != b->raw[i].frame || a->raw[i].code != b->raw[i].code ||
+		if (a->raw[i].frame != b->raw[i].frame ||
+			a->raw[i].code != b->raw[i].code ||
 			(i != 0 && a->raw[i].position != b->raw[i].position))
 			return false;
 	return true;
@@ -134,29 +135,9 @@ static bool equal_chains(const struct chain *a, const struct chain *b)
 
 static char *text_at(struct reading *r, uint64_t address)
 {
-	const struct py_layout *l = r->l;
-	uint64_t length;
-	uint32_t state;
+	char *text = pytext_read(&r->mem, r->l, address, MAX_TEXT_BYTES);
 
-	if (!py_mem_load64(&r->mem, address + l->str_length, &length) ||
-		!py_mem_load32(&r->mem, address + l->str_state, &state) ||
-		(state & STATE_COMPACT) == 0)
-		return NULL;
-	uint32_t width = (state >> STATE_KIND_SHIFT) & STATE_KIND_MASK;
-
-	if ((width != 1 && width != 2 && width != 4) || length > MAX_TEXT_BYTES / width)
-		return NULL;
-	size_t size = length * width;
-	_cleanup_free_ uint8_t *bytes = xmalloc(size);
-	uint64_t data = address +
-		((state & STATE_ASCII) != 0 ? l->str_ascii_data : l->str_compact_data);
-
-	if (size != 0 && proc_mem_read(&r->mem, data, bytes, size) != 0)
-		return NULL;
-	char *text = xmalloc(py_utf8_bound(width, size) + 1);
-
-	text[py_utf8_from(width, bytes, size, text)] = '\0';
-	return text;
+	return text != NULL ? text : xstrdup("?");
 }
 
 static int64_t line_at(struct reading *r, uint64_t code, uint32_t position)
@@ -172,11 +153,13 @@ static int64_t line_at(struct reading *r, uint64_t code, uint32_t position)
 	if (position == PY_NO_POSITION)
 		return (int32_t)first;
 	if (!py_mem_load64(&r->mem, code + l->co_linetable, &table) ||
-		!py_mem_load64(&r->mem, table + l->var_size, &size) || size > PY_LINETABLE_MAX)
+		!py_mem_load64(&r->mem, table + l->var_size, &size) ||
+		size > PY_LINETABLE_MAX)
 		return 0;
 	_cleanup_free_ uint8_t *bytes = xmalloc(size);
 
-	if (size != 0 && proc_mem_read(&r->mem, table + l->bytes_data, bytes, size) != 0)
+	if (size != 0 &&
+		proc_mem_read(&r->mem, table + l->bytes_data, bytes, size) != 0)
 		return 0;
 	py_lines_init(&it, (enum py_linetable_kind)l->linetable_kind, bytes, size,
 		(int32_t)first);
@@ -186,9 +169,11 @@ static int64_t line_at(struct reading *r, uint64_t code, uint32_t position)
 	return 0;
 }
 
-static void put_into_words(struct reading *r, const struct chain *c, struct pystacks_thread *t)
+static void put_into_words(
+	struct reading *r, const struct chain *c, struct pystacks_thread *t)
 {
-	uint32_t name_offset = r->l->co_qualname != PY_NONE ? r->l->co_qualname : r->l->co_name;
+	uint32_t name_offset =
+		r->l->co_qualname != PY_NONE ? r->l->co_qualname : r->l->co_name;
 
 	for (size_t i = 0; i < c->count; i++) {
 		uint64_t name = 0, file = 0;
@@ -199,11 +184,8 @@ static void put_into_words(struct reading *r, const struct chain *c, struct pyst
 		f.name = text_at(r, name);
 		f.file = text_at(r, file);
 		f.line = line_at(r, c->raw[i].code, c->raw[i].position);
-		if (f.name == NULL)
-			f.name = xstrdup("?");
-		if (f.file == NULL)
-			f.file = xstrdup("?");
-		t->frames = xgrow(t->frames, t->count, &t->capacity, sizeof(*t->frames));
+		t->frames =
+			xgrow(t->frames, t->count, &t->capacity, sizeof(*t->frames));
 		t->frames[t->count++] = f;
 	}
 }
@@ -218,13 +200,18 @@ static uint32_t kernel_id(struct reading *r, uint64_t ts, uint64_t pthread)
 	uint32_t id32;
 
 	if ((r->l->flags & PY_HAS_NATIVE_ID) != 0)
-		return py_mem_load64(&r->mem, ts + r->l->ts_native_id, &id) ? (uint32_t)id : 0;
-	if (!py_mem_load64(&r->mem, r->python->runtime + r->l->rt_main_thread, &main_thread))
+		return py_mem_load64(&r->mem, ts + r->l->ts_native_id, &id)
+			       ? (uint32_t)id
+			       : 0;
+	if (!py_mem_load64(
+		    &r->mem, r->python->runtime + r->l->rt_main_thread, &main_thread))
 		return 0;
 	for (size_t i = 0; i < sizeof(offsets) / sizeof(offsets[0]); i++)
 		if (py_mem_load32(&r->mem, main_thread + offsets[i], &id32) &&
 			id32 == (uint32_t)r->inner_pid)
-			return py_mem_load32(&r->mem, pthread + offsets[i], &id32) ? id32 : 0;
+			return py_mem_load32(&r->mem, pthread + offsets[i], &id32)
+				       ? id32
+				       : 0;
 	return 0;
 }
 
@@ -237,12 +224,13 @@ static bool holds_gil(struct reading *r, uint64_t interpreter, uint64_t ts)
 	if ((l->flags & PY_GIL_IN_RUNTIME) == 0 &&
 		!py_mem_load64(&r->mem, interpreter + l->gil, &gil))
 		return false;
-	return py_mem_load64(&r->mem, gil + l->gil_last_holder, &holder) && holder == ts &&
-		py_mem_load32(&r->mem, gil + l->gil_locked, &locked) && locked == 1;
+	return py_mem_load64(&r->mem, gil + l->gil_last_holder, &holder) &&
+	       holder == ts && py_mem_load32(&r->mem, gil + l->gil_locked, &locked) &&
+	       locked == 1;
 }
 
-static void read_thread(struct reading *r, uint64_t interpreter, uint64_t id, uint64_t ts,
-	struct pystacks *s)
+static void read_thread(struct reading *r, uint64_t interpreter, uint64_t id,
+	uint64_t ts, struct pystacks *s)
 {
 	struct chain chains[2] = { { 0 } };
 	struct pystacks_thread t = { .interpreter = id };
@@ -264,7 +252,8 @@ static void read_thread(struct reading *r, uint64_t interpreter, uint64_t id, ui
 	s->threads[s->count++] = t;
 }
 
-static void read_interpreter(struct reading *r, uint64_t interpreter, struct pystacks *s)
+static void read_interpreter(
+	struct reading *r, uint64_t interpreter, struct pystacks *s)
 {
 	uint64_t ts, id = 0, next;
 

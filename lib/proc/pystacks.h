@@ -28,7 +28,7 @@ struct pystacks_thread {
 	uint64_t python_id;
 	uint64_t interpreter;
 	bool holds_gil;
-	bool steady; /* two readings were equal */
+	bool steady;                   /* two readings were equal */
 	struct pystacks_frame *frames; /* leaf first */
 	size_t count, capacity;
 };

@@ -15,7 +15,7 @@
 enum {
 	SYM_RUNTIME,
 	SYM_CODE_TYPE,
-	SYM_VERSION,	 /* Py_Version, 3.11 and later */
+	SYM_VERSION,     /* Py_Version, 3.11 and later */
 	SYM_GET_VERSION, /* in every CPython */
 	SYM_PYPY,
 	SYM_COUNT,
@@ -26,7 +26,9 @@ enum {
 
 static void set_version(struct python_found *f, uint32_t hex)
 {
-	static const char *const levels[16] = { [0xa] = "a", [0xb] = "b", [0xc] = "rc" };
+	static const char *const levels[16] = {
+		[0xa] = "a", [0xb] = "b", [0xc] = "rc"
+	};
 	const char *level = levels[(hex >> 4) & 0xf];
 
 	(void)snprintf(f->version, sizeof(f->version), "%u.%u.%u", hex >> 24,
@@ -56,12 +58,13 @@ static uint32_t parse_version(const char *text, size_t size)
 		head[n] != 'r')
 		return 0;
 	return (major << 24) | (minor << 16) | (micro << 8) |
-		(head[n] == ' ' || head[n] == '+' ? 0xf0 : 0xa0);
+	       (head[n] == ' ' || head[n] == '+' ? 0xf0 : 0xa0);
 }
 
 /* Before 3.11 the version is known to Py_GetVersion() alone, which keeps its text in
  * the object's own variables: search them. */
-static uint32_t search_version(struct proc_mem *mem, const struct proc_maps *maps, size_t first)
+static uint32_t search_version(
+	struct proc_mem *mem, const struct proc_maps *maps, size_t first)
 {
 	const char *path = maps->map[first].path;
 	bool inside = false;
@@ -71,23 +74,29 @@ static uint32_t search_version(struct proc_mem *mem, const struct proc_maps *map
 		bool ours = strcmp(m->path, path) == 0;
 
 		/* What follows the file's last mapping without a name is its .bss. */
-		if (!ours && !(inside && m->path[0] == '\0' && m->start == maps->map[i - 1].end))
+		if (!ours && !(inside && m->path[0] == '\0' &&
+				     m->start == maps->map[i - 1].end))
 			break;
 		inside = ours || inside;
 		if (!m->writable || m->end - m->start > SEARCH_BYTES)
 			continue;
 		_cleanup_free_ char *bytes = xmalloc(m->end - m->start);
-		size_t size = proc_mem_read_some(mem, m->start, bytes, m->end - m->start);
+		size_t size =
+			proc_mem_read_some(mem, m->start, bytes, m->end - m->start);
 
 		for (size_t at = 0; at + 16 < size; at++) {
-			/* At the start of a text that has a parenthesis: cheap tests first. */
-			if ((bytes[at] != '2' && bytes[at] != '3') || bytes[at + 1] != '.' ||
+			/* At the start of a text that has a parenthesis: cheap tests
+			 * first. */
+			if ((bytes[at] != '2' && bytes[at] != '3') ||
+				bytes[at + 1] != '.' ||
 				(at != 0 && bytes[at - 1] != '\0'))
 				continue;
 			uint32_t hex = parse_version(bytes + at, size - at);
 			const char *end = memchr(bytes + at, '\0', size - at);
 
-			if (hex != 0 && end != NULL && memmem(bytes + at, (size_t)(end - bytes) - at, " (", 2) != NULL)
+			if (hex != 0 && end != NULL &&
+				memmem(bytes + at, (size_t)(end - bytes) - at, " (",
+					2) != NULL)
 				return hex;
 		}
 	}
@@ -112,7 +121,8 @@ static void judge(struct python_found *f, uint32_t hex, const void *bytes, size_
 		f->kind = PYTHON_CPYTHON;
 		return;
 	}
-	switch (py_layout_from_debug_offsets(bytes, size, &f->layout, &published, NULL)) {
+	switch (py_layout_from_debug_offsets(
+		bytes, size, &f->layout, &published, NULL)) {
 	case 0:
 		/* Both must tell the same version. */
 		f->kind = published >> 16 == version ? PYTHON_CPYTHON : PYTHON_DAMAGED;
@@ -143,8 +153,8 @@ void python_from_offer(uint64_t runtime, uint64_t code_type, const void *runtime
 	*ret = f;
 }
 
-static uint32_t version_in(struct proc_mem *mem, const struct proc_maps *maps, size_t first,
-	const struct elf_symbol *symbols)
+static uint32_t version_in(struct proc_mem *mem, const struct proc_maps *maps,
+	size_t first, const struct elf_symbol *symbols)
 {
 	uint64_t value;
 
@@ -187,7 +197,8 @@ static bool look_into(struct proc_mem *mem, const struct proc_maps *maps, size_t
 	}
 	if (f->runtime == 0 || f->code_type == 0) {
 		set_version(f, hex);
-		f->kind = hex >> 16 < PY_VERSION_OF(3, 8) ? PYTHON_TOO_OLD : PYTHON_DAMAGED;
+		f->kind = hex >> 16 < PY_VERSION_OF(3, 8) ? PYTHON_TOO_OLD
+							  : PYTHON_DAMAGED;
 		return true;
 	}
 	size_t size = proc_mem_read_some(mem, f->runtime, bytes, sizeof(bytes));
@@ -202,15 +213,16 @@ static bool is_up(struct proc_mem *mem, const struct python_found *f)
 	uint64_t head;
 
 	return f->kind == PYTHON_CPYTHON &&
-		proc_mem_u64(mem, f->runtime + f->layout.rt_interpreters_head, &head) &&
-		head != 0;
+	       proc_mem_u64(mem, f->runtime + f->layout.rt_interpreters_head, &head) &&
+	       head != 0;
 }
 
 static bool name_promises(const struct proc_map *m)
 {
 	const char *base = strrchr(m->path, '/');
 
-	return base != NULL && (strstr(base, "ython") != NULL || strstr(base, "pypy") != NULL);
+	return base != NULL &&
+	       (strstr(base, "ython") != NULL || strstr(base, "pypy") != NULL);
 }
 
 /* Is this the first mapping of a file that holds code? */
@@ -218,9 +230,11 @@ static bool starts_object(const struct proc_maps *maps, size_t i)
 {
 	const struct proc_map *m = &maps->map[i];
 
-	if (m->path[0] != '/' || (i != 0 && strcmp(maps->map[i - 1].path, m->path) == 0))
+	if (m->path[0] != '/' ||
+		(i != 0 && strcmp(maps->map[i - 1].path, m->path) == 0))
 		return false;
-	for (size_t j = i; j < maps->count && strcmp(maps->map[j].path, m->path) == 0; j++)
+	for (size_t j = i; j < maps->count && strcmp(maps->map[j].path, m->path) == 0;
+		j++)
 		if (maps->map[j].executable)
 			return true;
 	return false;
@@ -275,7 +289,8 @@ const char *python_refusal(const struct python_found *f, char *text, size_t size
 		return "runs PyPy; pystack samples CPython 3.8 to 3.15 only";
 	case PYTHON_TOO_OLD:
 		(void)snprintf(text, size,
-			"runs CPython %s; pystack samples CPython 3.8 to 3.15", f->version);
+			"runs CPython %s; pystack samples CPython 3.8 to 3.15",
+			f->version);
 		return text;
 	case PYTHON_TOO_NEW:
 		(void)snprintf(text, size,

@@ -14,9 +14,9 @@
 enum python_kind {
 	PYTHON_NONE = 0, /* no interpreter in this process */
 	PYTHON_STARTING, /* CPython, not far enough to tell its version */
-	PYTHON_CPYTHON,	 /* one that can be sampled; layout is filled */
-	PYTHON_TOO_OLD,	 /* CPython before 3.8 */
-	PYTHON_TOO_NEW,	 /* CPython after the last version known */
+	PYTHON_CPYTHON,  /* one that can be sampled; layout is filled */
+	PYTHON_TOO_OLD,  /* CPython before 3.8 */
+	PYTHON_TOO_NEW,  /* CPython after the last version known */
 	PYTHON_FREE_THREADED,
 	PYTHON_DAMAGED, /* its published offsets cannot be */
 	PYTHON_PYPY,

@@ -57,15 +57,15 @@ struct loader {
 static struct thread *thread_of(struct loader *l, uint32_t number)
 {
 	while (l->thread_count <= number) {
-		l->threads = xgrow(
-			l->threads, l->thread_count, &l->thread_capacity, sizeof(*l->threads));
+		l->threads = xgrow(l->threads, l->thread_count, &l->thread_capacity,
+			sizeof(*l->threads));
 		l->threads[l->thread_count++] = (struct thread){ 0 };
 	}
 	struct thread *t = &l->threads[number];
 
 	if (!t->listed) {
-		l->listed = xgrow(
-			l->listed, l->listed_count, &l->listed_capacity, sizeof(*l->listed));
+		l->listed = xgrow(l->listed, l->listed_count, &l->listed_capacity,
+			sizeof(*l->listed));
 		l->listed[l->listed_count++] = number;
 		t->listed = true;
 	}
@@ -88,7 +88,8 @@ static void add_ticks(struct loader *l, const struct file_ticks *t)
 {
 	struct segment *s = segment_of(l, model_segment_of_file(l->m, t->segment));
 
-	s->blocks = xgrow(s->blocks, s->block_count, &s->block_capacity, sizeof(*s->blocks));
+	s->blocks = xgrow(
+		s->blocks, s->block_count, &s->block_capacity, sizeof(*s->blocks));
 	s->blocks[s->block_count++] = (struct block){
 		.first = t->first,
 		.count = t->count,
@@ -102,7 +103,8 @@ static const struct block *block_at(const struct segment *s, uint64_t tick)
 {
 	/* They come in order, and what is asked for is mostly near the end. */
 	for (size_t i = s->block_count; i-- > 0;)
-		if (tick >= s->blocks[i].first && tick - s->blocks[i].first < s->blocks[i].count)
+		if (tick >= s->blocks[i].first &&
+			tick - s->blocks[i].first < s->blocks[i].count)
 			return &s->blocks[i];
 	return NULL;
 }
@@ -143,15 +145,16 @@ static void drop_blocks(struct loader *l)
 
 		if (s->block_count <= KEPT * 2)
 			continue;
-		memmove(s->blocks, s->blocks + s->block_count - KEPT, KEPT * sizeof(*s->blocks));
+		memmove(s->blocks, s->blocks + s->block_count - KEPT,
+			KEPT * sizeof(*s->blocks));
 		s->block_count = KEPT;
 	}
 }
 
 /* --- runs --- */
 
-static struct load_run resolve(struct loader *l, uint32_t number, const struct pending *p,
-	bool *ret_known)
+static struct load_run resolve(
+	struct loader *l, uint32_t number, const struct pending *p, bool *ret_known)
 {
 	uint32_t segment = model_thread(l->m, number)->segment;
 	struct load_run r = {
@@ -163,7 +166,8 @@ static struct load_run resolve(struct loader *l, uint32_t number, const struct p
 		.ticks = p->ticks,
 	};
 
-	*ret_known = weigh(segment_of(l, segment), p->first, p->ticks, &r.start_ns, &r.wall_ns);
+	*ret_known = weigh(
+		segment_of(l, segment), p->first, p->ticks, &r.start_ns, &r.wall_ns);
 	if ((p->state & REC_RUNNING) != 0)
 		r.cpu_ns = r.wall_ns;
 	return r;
@@ -190,8 +194,8 @@ static void give_not_sampled(struct loader *l, uint32_t number, int64_t cpu_ns)
 }
 
 /* The runs [0, count) of a thread lie before an account: spread its CPU time. */
-static void give_accounted(struct loader *l, uint32_t number, struct thread *t, size_t count,
-	int64_t cpu_ns)
+static void give_accounted(struct loader *l, uint32_t number, struct thread *t,
+	size_t count, int64_t cpu_ns)
 {
 	int64_t running = 0;
 	bool known;
@@ -202,7 +206,8 @@ static void give_accounted(struct loader *l, uint32_t number, struct thread *t, 
 		struct load_run r = resolve(l, number, &t->runs[i], &known);
 
 		if (running > 0)
-			r.cpu_ns = (int64_t)((double)r.cpu_ns * (double)cpu_ns / (double)running);
+			r.cpu_ns = (int64_t)((double)r.cpu_ns * (double)cpu_ns /
+					     (double)running);
 		r.cpu_scaled = true;
 		give(l, &r);
 	}
@@ -225,9 +230,9 @@ static void settle_accounts(struct loader *l, uint32_t number, struct thread *t)
 	for (size_t i = 0; i < t->account_count; i++) {
 		const struct account *a = &t->accounts[i];
 		size_t count = 0;
-		int64_t used = t->has_account && a->cpu_ns > t->last_cpu_ns ?
-			(int64_t)(a->cpu_ns - t->last_cpu_ns) :
-			0;
+		int64_t used = t->has_account && a->cpu_ns > t->last_cpu_ns
+				       ? (int64_t)(a->cpu_ns - t->last_cpu_ns)
+				       : 0;
 
 		while (count < t->run_count && t->runs[count].first < a->tick)
 			count++;
@@ -254,8 +259,8 @@ static void batch_runs(struct loader *l, uint32_t number, struct thread *t)
 	bool known;
 
 	for (size_t i = 0; i < t->run_count; i++) {
-		l->batch = xgrow(
-			l->batch, l->batch_count, &l->batch_capacity, sizeof(*l->batch));
+		l->batch = xgrow(l->batch, l->batch_count, &l->batch_capacity,
+			sizeof(*l->batch));
 		l->batch[l->batch_count++] = resolve(l, number, &t->runs[i], &known);
 	}
 	t->run_count = t->account_count = 0;
@@ -303,7 +308,8 @@ static void on_end(struct loader *l)
 		struct thread *t = &l->threads[l->listed[i]];
 
 		for (size_t j = 0; j < t->run_count; j++) {
-			struct load_run r = resolve(l, l->listed[i], &t->runs[j], &known);
+			struct load_run r =
+				resolve(l, l->listed[i], &t->runs[j], &known);
 
 			give(l, &r);
 		}
@@ -330,8 +336,8 @@ static void add_account(struct loader *l, const struct file_cpu *c)
 {
 	struct thread *t = thread_of(l, model_thread_of_file(l->m, c->thread));
 
-	t->accounts = xgrow(
-		t->accounts, t->account_count, &t->account_capacity, sizeof(*t->accounts));
+	t->accounts = xgrow(t->accounts, t->account_count, &t->account_capacity,
+		sizeof(*t->accounts));
 	t->accounts[t->account_count++] = (struct account){ c->tick, c->cpu_ns };
 }
 
@@ -372,8 +378,8 @@ static void on_record(struct loader *l, const struct file_record *r)
 		model_add_clock(l->m, &r->clock);
 		break;
 	case FILE_COUNTERS:
-		model_add_counters(
-			l->m, r->counters.segment, r->counters.counters, r->counters.count);
+		model_add_counters(l->m, r->counters.segment, r->counters.counters,
+			r->counters.count);
 		break;
 	default:
 		break;
@@ -432,7 +438,8 @@ int load_file(struct model *m, const char *path, const struct load_options *opti
 	const char *damage = file_reader_damage(reader);
 
 	if (damage != NULL)
-		(void)snprintf(ret_result->damage, sizeof(ret_result->damage), "%s", damage);
+		(void)snprintf(
+			ret_result->damage, sizeof(ret_result->damage), "%s", damage);
 	file_reader_free(reader);
 	free_loader(&l);
 	return 0;

@@ -18,7 +18,7 @@ struct load_run {
 	uint32_t segment, thread; /* of the model */
 	uint32_t stack;
 	uint32_t state; /* enum record_state */
-	uint64_t tick;	/* the first */
+	uint64_t tick;  /* the first */
 	uint64_t ticks;
 	int64_t start_ns; /* of its first stratum, monotonic; 0 when not known */
 	int64_t wall_ns;
@@ -43,7 +43,7 @@ struct load_options {
 
 /* How much of a file was read. */
 struct load_result {
-	bool complete;	  /* it was closed properly */
+	bool complete;    /* it was closed properly */
 	char damage[300]; /* where and why the reading ended early, or "" */
 	uint64_t bytes;
 };

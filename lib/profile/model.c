@@ -169,7 +169,7 @@ const char *model_special_name(const struct model_frame *f, char *text, size_t s
 {
 	switch (f->kind) {
 	case MODEL_TRUNCATED:
-		(void)snprintf(text, size, "[truncated: %u or more frames left out]", f->missing);
+		(void)snprintf(text, size, "[truncated: %u+ frames]", f->missing);
 		return text;
 	case MODEL_UNREADABLE:
 		return "[unreadable]";
@@ -196,7 +196,8 @@ static uint32_t intern_string(struct model *m, const char *text, size_t size)
 	while (hash_index_next(&m->string_index, &at, &entry)) {
 		const struct string *s = &m->strings[entry];
 
-		if (s->hash == hash && s->size == size && memcmp(s->text, text, size) == 0)
+		if (s->hash == hash && s->size == size &&
+			memcmp(s->text, text, size) == 0)
 			return entry;
 	}
 	m->strings = xgrow(
@@ -229,7 +230,8 @@ static uint32_t intern_function(struct model *m, const struct model_function *f)
 		const struct model_function *k = &m->functions[entry];
 
 		if (k->name == f->name && k->file == f->file &&
-			k->first_line == f->first_line && k->table_hash == f->table_hash)
+			k->first_line == f->first_line &&
+			k->table_hash == f->table_hash)
 			return entry;
 	}
 	m->functions = xgrow(m->functions, m->function_count, &m->function_capacity,
@@ -259,11 +261,12 @@ static uint32_t intern_frame(struct model *m, const struct model_frame *f)
 	while (hash_index_next(&m->frame_index, &at, &entry)) {
 		const struct model_frame *k = &m->frames[entry];
 
-		if (k->kind == f->kind && k->function == f->function && k->line == f->line &&
-			k->missing == f->missing)
+		if (k->kind == f->kind && k->function == f->function &&
+			k->line == f->line && k->missing == f->missing)
 			return entry;
 	}
-	m->frames = xgrow(m->frames, m->frame_count, &m->frame_capacity, sizeof(*m->frames));
+	m->frames = xgrow(
+		m->frames, m->frame_count, &m->frame_capacity, sizeof(*m->frames));
 	entry = (uint32_t)m->frame_count++;
 	m->frames[entry] = *f;
 	hash_index_add(&m->frame_index, hash, entry, hash_of_frame, m);
@@ -288,9 +291,11 @@ static uint32_t intern_stack(struct model *m, uint32_t parent, uint32_t frame)
 	uint32_t at = (uint32_t)hash, entry;
 
 	while (hash_index_next(&m->stack_index, &at, &entry))
-		if (m->stacks[entry].parent == parent && m->stacks[entry].frame == frame)
+		if (m->stacks[entry].parent == parent &&
+			m->stacks[entry].frame == frame)
 			return entry;
-	m->stacks = xgrow(m->stacks, m->stack_count, &m->stack_capacity, sizeof(*m->stacks));
+	m->stacks = xgrow(
+		m->stacks, m->stack_count, &m->stack_capacity, sizeof(*m->stacks));
 	entry = (uint32_t)m->stack_count++;
 	m->stacks[entry] = (struct model_stack){
 		.parent = parent,
@@ -367,13 +372,15 @@ void model_add_node(struct model *m, uint32_t id, const struct file_node *n)
 {
 	struct node k = {
 		.kind = n->kind,
-		.function = n->kind == REC_NODE_PYTHON ? m->function_map.to[n->ref - 1] : n->ref,
+		.function = n->kind == REC_NODE_PYTHON ? m->function_map.to[n->ref - 1]
+						       : n->ref,
 	};
 
 	if (n->caller != 0) {
 		const struct node *caller = &m->nodes[n->caller - 1];
 
-		k.callers = intern_stack(m, caller->callers, frame_of(m, caller, n->call_line));
+		k.callers = intern_stack(
+			m, caller->callers, frame_of(m, caller, n->call_line));
 	}
 	while (m->node_count < id) {
 		m->nodes = xgrow(
@@ -393,9 +400,9 @@ void model_add_segment(struct model *m, const struct file_segment *s)
 	struct model_segment k = {
 		.pid = s->pid,
 		.inner_pid = s->inner_pid,
-		.parent = s->parent != 0 && s->parent <= m->segment_map.count ?
-			m->segment_map.to[s->parent - 1] + 1 :
-			0,
+		.parent = s->parent != 0 && s->parent <= m->segment_map.count
+				  ? m->segment_map.to[s->parent - 1] + 1
+				  : 0,
 		.why = s->why,
 		.mono_ns = s->mono_ns,
 		.real_ns = s->real_ns,
@@ -414,8 +421,8 @@ void model_add_segment(struct model *m, const struct file_segment *s)
 	const char *slash = command != NULL ? strrchr(command, '/') : NULL;
 
 	k.comm = xstrdup(slash != NULL ? slash + 1 : command != NULL ? command : "?");
-	m->segments = xgrow(
-		m->segments, m->segment_count, &m->segment_capacity, sizeof(*m->segments));
+	m->segments = xgrow(m->segments, m->segment_count, &m->segment_capacity,
+		sizeof(*m->segments));
 	m->segments[m->segment_count] = k;
 	map_set(&m->segment_map, s->segment, (uint32_t)m->segment_count++);
 }
@@ -428,14 +435,14 @@ static void set_counter(struct model_segment *s, const struct file_counter *c)
 			s->counters[i].value = c->value;
 			return;
 		}
-	s->counters = xgrow(
-		s->counters, s->counter_count, &s->counter_capacity, sizeof(*s->counters));
+	s->counters = xgrow(s->counters, s->counter_count, &s->counter_capacity,
+		sizeof(*s->counters));
 	s->counters[s->counter_count++] =
 		(struct model_counter){ copy_text(&c->name), c->value };
 }
 
-void model_add_counters(struct model *m, uint32_t segment, const struct file_counter *list,
-	uint32_t count)
+void model_add_counters(struct model *m, uint32_t segment,
+	const struct file_counter *list, uint32_t count)
 {
 	struct model_segment *s = &m->segments[model_segment_of_file(m, segment)];
 
@@ -469,7 +476,8 @@ void model_add_thread(struct model *m, const struct file_thread *t)
 
 	/* Said again: a new name. */
 	if (t->thread <= m->thread_map.count && m->thread_map.to[t->thread - 1] != 0) {
-		struct model_thread *old = &m->threads[m->thread_map.to[t->thread - 1] - 1];
+		struct model_thread *old =
+			&m->threads[m->thread_map.to[t->thread - 1] - 1];
 
 		free(old->name);
 		*old = k;

@@ -27,7 +27,7 @@ struct model_function {
 /* What stands at one level of a stack. */
 enum model_frame_kind {
 	MODEL_PYTHON = 0,
-	MODEL_TRUNCATED = 1,  /* `missing` frames or more left out on the root side */
+	MODEL_TRUNCATED = 1, /* `missing` frames or more left out on the root side */
 	MODEL_UNREADABLE = 2,
 	MODEL_NOT_SAMPLED = 3, /* CPU time of a thread that no tick saw */
 };
@@ -36,7 +36,7 @@ struct model_frame {
 	enum model_frame_kind kind;
 	uint32_t function; /* MODEL_PYTHON */
 	uint32_t missing;  /* MODEL_TRUNCATED */
-	int64_t line;	   /* in the file; 0: none.  Of a caller: where it calls */
+	int64_t line;      /* in the file; 0: none.  Of a caller: where it calls */
 };
 
 /* A stack: the one below it and the frame on top.  Number 0 is the empty stack. */
@@ -58,7 +58,7 @@ struct model_counter {
 struct model_segment {
 	uint32_t pid, inner_pid;
 	uint32_t parent; /* number + 1 of a segment, 0: none */
-	uint32_t why;	 /* enum file_why */
+	uint32_t why;    /* enum file_why */
 	uint64_t mono_ns, real_ns, interval_ns;
 	uint32_t flags;
 	struct model_attribute *attributes;
@@ -71,7 +71,7 @@ struct model_segment {
 	size_t counter_count, counter_capacity;
 	uint64_t gap_ns[REC_GAP_COUNT];
 	int64_t clock_offset; /* monotonic less real, ns */
-	char *comm; /* base name of the first word of the command line */
+	char *comm;           /* base name of the first word of the command line */
 };
 
 struct model_thread {
@@ -118,8 +118,8 @@ void model_add_function(struct model *m, uint32_t id, const struct file_function
 void model_add_node(struct model *m, uint32_t id, const struct file_node *n);
 void model_add_segment(struct model *m, const struct file_segment *s);
 void model_end_segment(struct model *m, const struct file_segment_end *e);
-void model_add_counters(struct model *m, uint32_t segment, const struct file_counter *list,
-	uint32_t count);
+void model_add_counters(struct model *m, uint32_t segment,
+	const struct file_counter *list, uint32_t count);
 void model_add_thread(struct model *m, const struct file_thread *t);
 void model_add_gap(struct model *m, const struct file_gap *g);
 void model_add_clock(struct model *m, const struct file_clock *c);

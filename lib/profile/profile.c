@@ -19,7 +19,8 @@ static uint64_t hash_sample(uint32_t thread, uint32_t stack, uint32_t state)
 
 static uint64_t hash_of_sample(uint32_t entry, const void *context)
 {
-	const struct profile_sample *s = &((const struct profile *)context)->samples[entry];
+	const struct profile_sample *s =
+		&((const struct profile *)context)->samples[entry];
 
 	return hash_sample(s->thread, s->stack, s->state);
 }

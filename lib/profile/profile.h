@@ -15,9 +15,9 @@
 
 /* What is counted. */
 enum profile_event {
-	PROFILE_CPU, /* CPU time, by the kernel's account */
-	PROFILE_WALL, /* time, running or waiting */
-	PROFILE_GIL, /* time with the global interpreter lock */
+	PROFILE_CPU,     /* CPU time, by the kernel's account */
+	PROFILE_WALL,    /* time, running or waiting */
+	PROFILE_GIL,     /* time with the global interpreter lock */
 	PROFILE_SAMPLES, /* (thread, tick) pairs, running or waiting */
 };
 
@@ -32,7 +32,7 @@ struct profile_totals {
 	uint64_t ticks, running_ticks, approximate_ticks;
 	int64_t wall_ns;    /* of all threads */
 	int64_t running_ns; /* of it, in ticks seen running */
-	int64_t cpu_ns;	    /* with what was not sampled */
+	int64_t cpu_ns;     /* with what was not sampled */
 	int64_t cpu_not_sampled_ns;
 	int64_t cpu_unscaled_ns; /* of cpu_ns, not by the kernel's account */
 	int64_t gil_ns;

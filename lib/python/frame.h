@@ -31,7 +31,8 @@ struct py_frame {
 	uint8_t owner;
 };
 
-static inline bool py_frame_read(PY_MEM m, const struct py_layout *l, uint64_t at, struct py_frame *f)
+static inline bool py_frame_read(
+	PY_MEM m, const struct py_layout *l, uint64_t at, struct py_frame *f)
 {
 	if (!py_mem_load64(m, at + l->fr_previous, &f->previous) ||
 		!py_mem_load64(m, at + l->fr_code, &f->code))
@@ -54,7 +55,8 @@ static inline bool py_frame_read(PY_MEM m, const struct py_layout *l, uint64_t a
 }
 
 /* Is it one of the C stack's, that only marks where an interpreter loop began? */
-static inline bool py_frame_is_entry(const struct py_layout *l, const struct py_frame *f)
+static inline bool py_frame_is_entry(
+	const struct py_layout *l, const struct py_frame *f)
 {
 	return l->owner_skip != PY_NONE && f->owner == l->owner_skip;
 }
@@ -64,8 +66,8 @@ static inline bool py_frame_is_entry(const struct py_layout *l, const struct py_
  * code + co_bytecode (or in an object of its own) and has so many bytes.  False when
  * it is outside.
  */
-static inline bool py_frame_position(const struct py_layout *l, uint64_t code, uint32_t bytes,
-	uint64_t instr, uint32_t *ret)
+static inline bool py_frame_position(const struct py_layout *l, uint64_t code,
+	uint32_t bytes, uint64_t instr, uint32_t *ret)
 {
 	uint32_t position;
 
@@ -74,8 +76,8 @@ static inline bool py_frame_position(const struct py_layout *l, uint64_t code, u
 		position = (uint32_t)instr;
 		break;
 	case PY_INSTR_LASTI_UNITS:
-		position = (uint32_t)instr == PY_NO_POSITION ? PY_NO_POSITION :
-							       (uint32_t)instr * 2;
+		position = (uint32_t)instr == PY_NO_POSITION ? PY_NO_POSITION
+							     : (uint32_t)instr * 2;
 		break;
 	default: {
 		uint64_t offset = instr - (code + l->co_bytecode);
@@ -94,7 +96,8 @@ static inline bool py_frame_position(const struct py_layout *l, uint64_t code, u
 }
 
 /* The current frame of a thread state; 0 when it has none. */
-static inline bool py_frame_first(PY_MEM m, const struct py_layout *l, uint64_t ts, uint64_t *ret)
+static inline bool py_frame_first(
+	PY_MEM m, const struct py_layout *l, uint64_t ts, uint64_t *ret)
 {
 	if (!py_mem_load64(m, ts + l->ts_frame, ret))
 		return false;

@@ -252,8 +252,8 @@ static void fill(struct reader *r, const struct words *w, struct py_layout *l)
 		.is_id = offset(r, w->is_id, is, 8),
 		.is_threads_head = offset(r, w->is_threads_head, is, 8),
 		.is_modules = offset(r, w->is_modules, is, 8),
-		.gc_collecting = offset(r, w->is_gc, is, 8) +
-			offset(r, w->gc_collecting, 0, 4),
+		.gc_collecting =
+			offset(r, w->is_gc, is, 8) + offset(r, w->gc_collecting, 0, 4),
 		.ts_prev = offset(r, w->ts_prev, ts, 8),
 		.ts_next = offset(r, w->ts_next, ts, 8),
 		.ts_interp = offset(r, w->ts_interp, ts, 8),

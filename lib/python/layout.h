@@ -42,13 +42,13 @@ enum py_layout_flags {
 enum py_instr_kind {
 	PY_INSTR_LASTI_BYTES = 1, /* int, byte offset, -1 not begun: 3.8, 3.9 */
 	PY_INSTR_LASTI_UNITS = 2, /* int, 2-byte units: 3.10 */
-	PY_INSTR_POINTER = 3,	  /* address: last executed to 3.12, then current */
+	PY_INSTR_POINTER = 3,     /* address: last executed to 3.12, then current */
 };
 
 /* Which line table a code object carries (linetable.h decodes them). */
 enum py_linetable_kind {
-	PY_LINES_LNOTAB = 1,	/* 3.8, 3.9: co_lnotab */
-	PY_LINES_RANGES = 2,	/* 3.10: co_linetable of PEP 626 */
+	PY_LINES_LNOTAB = 1,    /* 3.8, 3.9: co_lnotab */
+	PY_LINES_RANGES = 2,    /* 3.10: co_linetable of PEP 626 */
 	PY_LINES_LOCATIONS = 3, /* 3.11 and later: location table */
 };
 
@@ -60,7 +60,7 @@ enum py_linetable_kind {
  */
 struct py_layout {
 	uint32_t version; /* major << 8 | minor */
-	uint32_t flags;	  /* enum py_layout_flags */
+	uint32_t flags;   /* enum py_layout_flags */
 	uint32_t instr_kind;
 	uint32_t linetable_kind;
 
@@ -82,7 +82,7 @@ struct py_layout {
 	uint32_t ts_prev;
 	uint32_t ts_next;
 	uint32_t ts_interp;
-	uint32_t ts_frame;  /* current frame, or the cframe when cframe_frame is set */
+	uint32_t ts_frame; /* current frame, or the cframe when cframe_frame is set */
 	uint32_t cframe_frame; /* 3.11, 3.12: in the cframe; else PY_NONE */
 	uint32_t ts_thread_id; /* pthread_t */
 	uint32_t ts_native_id; /* kernel thread id in the process's pid namespace */
@@ -94,7 +94,7 @@ struct py_layout {
 	uint32_t fr_owner; /* int8; see owner_* */
 
 	/* Values of fr_owner; 0 (thread) and 1 (generator) are the frames shown. */
-	uint32_t owner_skip; /* entry frames of the C stack: 3 from 3.12 on */
+	uint32_t owner_skip;    /* entry frames of the C stack: 3 from 3.12 on */
 	uint32_t code_tag_mask; /* bits of fr_code that are not address: 7 in 3.14 on */
 
 	uint32_t co_filename;
@@ -102,8 +102,8 @@ struct py_layout {
 	uint32_t co_qualname;
 	uint32_t co_linetable;
 	uint32_t co_firstlineno; /* int */
-	uint32_t co_flags;	 /* int */
-	uint32_t co_bytecode; /* first instruction, or pointer to the bytes object */
+	uint32_t co_flags;       /* int */
+	uint32_t co_bytecode;    /* first instruction, or pointer to the bytes object */
 	/* Words a frame takes: an int by itself (3.12 and later), or the sum of two and
 	 * of what lies in front of the locals (3.11). */
 	uint32_t co_framesize;

@@ -74,7 +74,8 @@ static bool next_range(struct py_lines *it, struct py_line_range *ret)
 		if (step != -128)
 			it->line = add_line(it->line, step);
 		if (length != 0) {
-			*ret = whole_line(start, it->offset, step == -128 ? 0 : it->line);
+			*ret = whole_line(
+				start, it->offset, step == -128 ? 0 : it->line);
 			return true;
 		}
 	}

@@ -38,7 +38,7 @@ struct py_lines {
 	const uint8_t *at;
 	const uint8_t *end;
 	uint32_t offset; /* byte offset reached */
-	int32_t line;	 /* running line */
+	int32_t line;    /* running line */
 	bool finished;
 };
 

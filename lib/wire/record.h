@@ -80,22 +80,22 @@ enum record_type {
 #define REC_TICKS_SPIN 1u
 
 enum record_node_kind {
-	REC_NODE_PYTHON = 0,	/* ref: code */
-	REC_NODE_TRUNCATED = 1, /* ref: frames missing on the root side, at least */
+	REC_NODE_PYTHON = 0,     /* ref: code */
+	REC_NODE_TRUNCATED = 1,  /* ref: frames missing on the root side, at least */
 	REC_NODE_UNREADABLE = 2, /* no frame could be trusted; ref 0 */
 };
 
 enum record_state {
-	REC_RUNNING = 1u << 0,	   /* on a CPU, or ready and holding the GIL */
-	REC_GIL = 1u << 1,	   /* holds the GIL */
-	REC_GC = 1u << 2,	   /* in the cyclic garbage collector */
+	REC_RUNNING = 1u << 0,     /* on a CPU, or ready and holding the GIL */
+	REC_GIL = 1u << 1,         /* holds the GIL */
+	REC_GC = 1u << 2,          /* in the cyclic garbage collector */
 	REC_APPROXIMATE = 1u << 3, /* root side trusted, leaf side cut or unproved */
 	REC_STATE_MAX = 0xf,
 };
 
 enum record_gap {
 	REC_GAP_MISSED = 0, /* the task did not get the CPU in time */
-	REC_GAP_PARKED,	    /* by order, or the recorder was silent */
+	REC_GAP_PARKED,     /* by order, or the recorder was silent */
 	REC_GAP_STOPPED,    /* the program was stopped by a signal */
 	REC_GAP_COUNT,
 };

@@ -25,11 +25,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define RING_MAGIC	  0x676e69726b737970ull /* "pyskring" */
-#define RING_VERSION	  1u
+#define RING_MAGIC        0x676e69726b737970ull /* "pyskring" */
+#define RING_VERSION      1u
 #define RING_HEADER_BYTES 8192u
-#define RING_DATA_BYTES	  (1u << 20)
-#define RING_RESERVE	  4096u
+#define RING_DATA_BYTES   (1u << 20)
+#define RING_RESERVE      4096u
 
 /* The longest record that may be put, prefix included. */
 #define RING_RECORD_MAX 8448u
@@ -47,14 +47,14 @@ enum ring_state {
 /* Why the task left. */
 enum ring_leave {
 	RING_LEAVE_NONE = 0,
-	RING_LEAVE_ORDERED,	  /* the recorder asked */
-	RING_LEAVE_EXITED,	  /* the program ended */
-	RING_LEAVE_EXECED,	  /* the program became another one */
+	RING_LEAVE_ORDERED,       /* the recorder asked */
+	RING_LEAVE_EXITED,        /* the program ended */
+	RING_LEAVE_EXECED,        /* the program became another one */
 	RING_LEAVE_RECORDER_GONE, /* nobody reads any more */
-	RING_LEAVE_NO_ORDERS,	  /* none came in time after the offer */
-	RING_LEAVE_BAD_LAYOUT,	  /* memory is not as the layout says */
-	RING_LEAVE_SIGNAL,	  /* detail: a fault of the task's own */
-	RING_LEAVE_SYSCALL,	  /* detail: errno of a call it cannot do without */
+	RING_LEAVE_NO_ORDERS,     /* none came in time after the offer */
+	RING_LEAVE_BAD_LAYOUT,    /* memory is not as the layout says */
+	RING_LEAVE_SIGNAL,        /* detail: a fault of the task's own */
+	RING_LEAVE_SYSCALL,       /* detail: errno of a call it cannot do without */
 	RING_LEAVE_COUNT,
 };
 
@@ -67,15 +67,15 @@ enum ring_order {
 };
 
 enum ring_option_flags {
-	RING_OPT_SPIN = 1u << 0,     /* no sleeping; ticks weigh the time since the last */
+	RING_OPT_SPIN = 1u << 0, /* no sleeping; ticks weigh the time since the last */
 	RING_OPT_ADAPTIVE = 1u << 1, /* stay under the overhead limit */
 };
 
 /* Set by the recorder before the order to run. */
 struct ring_options {
-	uint64_t interval_ns; /* wanted length of a stratum */
-	uint32_t flags;	      /* enum ring_option_flags */
-	uint32_t max_stack;   /* frames stored, leaf side */
+	uint64_t interval_ns;  /* wanted length of a stratum */
+	uint32_t flags;        /* enum ring_option_flags */
+	uint32_t max_stack;    /* frames stored, leaf side */
 	uint32_t overhead_ppm; /* share of the program's CPU time, adaptive only */
 	uint32_t pad;
 	uint64_t runtime;    /* address of _PyRuntime */
@@ -85,36 +85,36 @@ struct ring_options {
 
 /* What a spawned program's task tells of itself; zero when attached. */
 struct ring_offer {
-	int32_t pid;  /* of the program, in its own pid namespace */
-	int32_t tid;  /* of the task, likewise */
+	int32_t pid; /* of the program, in its own pid namespace */
+	int32_t tid; /* of the task, likewise */
 	uint64_t image, image_bytes;
 	uint64_t arena, arena_bytes;
-	uint64_t runtime;	 /* address of _PyRuntime, 0 when not known */
-	uint64_t code_type;	 /* address of PyCode_Type, 0 when not known */
-	uint32_t python_hex;	 /* Py_Version (3.11 and later), else 0 */
-	uint32_t recorder_seen;	 /* 1: the recorder's death can be seen */
-	char python_version[64]; /* of Py_GetVersion(), when python_hex is 0 */
+	uint64_t runtime;            /* address of _PyRuntime, 0 when not known */
+	uint64_t code_type;          /* address of PyCode_Type, 0 when not known */
+	uint32_t python_hex;         /* Py_Version (3.11 and later), else 0 */
+	uint32_t recorder_seen;      /* 1: the recorder's death can be seen */
+	char python_version[64];     /* of Py_GetVersion(), when python_hex is 0 */
 	uint8_t runtime_bytes[1024]; /* the first of _PyRuntime */
 };
 
 /* Counters of the task, each written whole; they only grow. */
 enum ring_counter {
-	RING_TICKS = 0,	  /* taken */
-	RING_LATE,	  /* of these, more than half a stratum after their instant */
-	RING_MISSED,	  /* strata that passed without a tick */
-	RING_SAMPLES,	  /* (thread, tick) pairs with a stack */
-	RING_APPROXIMATE, /* of these, marked so */
-	RING_UNREADABLE,  /* of these, without any frame that could be trusted */
-	RING_LOST_FULL,	  /* samples left out because the ring was full */
+	RING_TICKS = 0,    /* taken */
+	RING_LATE,         /* of these, more than half a stratum after their instant */
+	RING_MISSED,       /* strata that passed without a tick */
+	RING_SAMPLES,      /* (thread, tick) pairs with a stack */
+	RING_APPROXIMATE,  /* of these, marked so */
+	RING_UNREADABLE,   /* of these, without any frame that could be trusted */
+	RING_LOST_FULL,    /* samples left out because the ring was full */
 	RING_LOST_THREADS, /* thread states beyond the table, summed over listings */
-	RING_NO_FRAMES,	  /* (thread, tick) pairs of threads without Python frames */
-	RING_WALKS,	  /* chains read, repeated readings included */
-	RING_EPOCHS,	  /* tables started over */
-	RING_CPU_NS,	  /* CPU time of the task */
-	RING_PARKED_NS,	  /* time parked or with the program stopped */
+	RING_NO_FRAMES,    /* (thread, tick) pairs of threads without Python frames */
+	RING_WALKS,        /* chains read, repeated readings included */
+	RING_EPOCHS,       /* tables started over */
+	RING_CPU_NS,       /* CPU time of the task */
+	RING_PARKED_NS,    /* time parked or with the program stopped */
 	RING_NO_SCHEDSTAT, /* threads whose CPU time could not be read */
 	RING_GIL_SWITCHES, /* seen in the ledger */
-	RING_STRATUM_NS,  /* not a sum: the stratum in force */
+	RING_STRATUM_NS,   /* not a sum: the stratum in force */
 	RING_COUNTERS,
 };
 
@@ -137,7 +137,7 @@ struct ring_header {
 
 	/* Written by the recorder. */
 	__attribute__((aligned(64))) uint64_t tail;
-	uint32_t order;		/* enum ring_order */
+	uint32_t order;         /* enum ring_order */
 	uint32_t recorder_beat; /* moves once a second while the recorder lives */
 	struct ring_options options;
 };
@@ -149,13 +149,13 @@ struct ring_writer {
 	struct ring_header *header;
 	uint8_t *data;
 	uint64_t data_bytes;
-	uint64_t head;	 /* written, not yet published beyond header->head */
-	uint64_t tail;	 /* as last seen */
+	uint64_t head; /* written, not yet published beyond header->head */
+	uint64_t tail; /* as last seen */
 };
 
 /* header is mapped, zero and header_bytes + data_bytes long. */
-void ring_writer_init(struct ring_writer *w, struct ring_header *header,
-	uint64_t data_bytes);
+void ring_writer_init(
+	struct ring_writer *w, struct ring_header *header, uint64_t data_bytes);
 
 /*
  * Put one whole record of size bytes (prefix included, at most RING_RECORD_MAX).

@@ -1,1 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
+# Commands as their users meet them: status, standard output, standard error.
+cli_tests = \
+	tests/cli/dump.bats \
+	tests/cli/frame.bats \
+	tests/cli/manual.bats \
+	tests/cli/record.bats \
+	tests/cli/report.bats \
+	tests/cli/script.bats \
+	tests/cli/signals.bats
+
+if HAVE_BATS
+TESTS += $(cli_tests)
+endif
+EXTRA_DIST += \
+	$(cli_tests) \
+	tests/cli/helpers.bash \
+	tests/cli/apps/busy.py \
+	tests/cli/apps/known.py \
+	tests/cli/apps/terminal.py

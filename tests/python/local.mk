@@ -1,8 +1,65 @@
 # SPDX-License-Identifier: Apache-2.0
 # Over every CPython found: what needs a program to be sampled.
-check_PROGRAMS += tests/python/oracle-check
+python_tests = \
+	tests/python/attach.bats \
+	tests/python/guests.bats \
+	tests/python/matrix.bats \
+	tests/python/names.bats \
+	tests/python/oracle.bats \
+	tests/python/safety.bats \
+	tests/python/starts.bats
+EXTRA_DIST += \
+	$(python_tests) \
+	tests/python/apps/busy.py \
+	tests/python/apps/deep.py \
+	tests/python/apps/endless.py \
+	tests/python/apps/filtered.py \
+	tests/python/apps/guest.py \
+	tests/python/apps/healthy.py \
+	tests/python/apps/oracle.py \
+	tests/python/apps/parked.py \
+	tests/python/apps/reaper.py \
+	tests/python/apps/reuse.py \
+	tests/python/apps/shares.py \
+	tests/python/apps/surroundings.py \
+	tests/python/check-reuse.py \
+	tests/python/compare-depths.py \
+	tests/python/compare-parked.py \
+	tests/python/helpers.bash \
+	tests/python/judge-shares.py
+if HAVE_BATS
+TESTS += $(python_tests)
+endif
+
+check_PROGRAMS += \
+	tests/python/attach-cycles \
+	tests/python/die-at.so \
+	tests/python/guest.so \
+	tests/python/naive-reader.so \
+	tests/python/oracle-check \
+	tests/python/print-layout
+tests_python_attach_cycles_SOURCES = tests/python/attach-cycles.c
+tests_python_attach_cycles_LDADD = $(LIBPYSTACK)
 tests_python_oracle_check_SOURCES = tests/python/oracle-check.c
 tests_python_oracle_check_LDADD = $(LIBPYSTACK)
+tests_python_print_layout_SOURCES = tests/python/print-layout.c
+tests_python_print_layout_LDADD = $(LIBPYSTACK)
 
-EXTRA_DIST += \
-	tests/python/apps/oracle.py
+# Loaded into other programs: no sanitizer in these.
+loaded_cppflags = -D_GNU_SOURCE
+loaded_cflags = -std=gnu17 $(WARN_CFLAGS) -fPIC -O2
+tests_python_die_at_so_SOURCES = tests/python/die-at.c
+tests_python_die_at_so_CPPFLAGS = $(loaded_cppflags)
+tests_python_die_at_so_CFLAGS = $(loaded_cflags)
+tests_python_die_at_so_LDFLAGS = -shared
+tests_python_die_at_so_LDADD = -ldl
+tests_python_guest_so_SOURCES = tests/python/guest.c
+tests_python_guest_so_CPPFLAGS = $(loaded_cppflags)
+tests_python_guest_so_CFLAGS = $(loaded_cflags)
+tests_python_guest_so_LDFLAGS = -shared
+tests_python_guest_so_LDADD = -ldl -lpthread
+tests_python_naive_reader_so_SOURCES = tests/python/naive-reader.c
+tests_python_naive_reader_so_CPPFLAGS = $(loaded_cppflags)
+tests_python_naive_reader_so_CFLAGS = $(loaded_cflags)
+tests_python_naive_reader_so_LDFLAGS = -shared
+tests_python_naive_reader_so_LDADD = -lpthread

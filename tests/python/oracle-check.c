@@ -6,7 +6,7 @@
  *
  * Prints "stacks N impossible N approximate N unreadable N": impossible are those shown
  * as good of which a caller, its line or the leaf's line cannot be.  Then a line
- * "depth D N" for each depth of the leaf in the tree, whatever the mark.
+ * "depth D N" for each depth of the leaf in the tree: ns, whatever the mark.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -30,7 +30,8 @@ static bool name_fits(const char *name, const char *qualified)
 {
 	const char *dot = strrchr(qualified, '.');
 
-	return strcmp(name, qualified) == 0 || (dot != NULL && strcmp(name, dot + 1) == 0);
+	return strcmp(name, qualified) == 0 ||
+	       (dot != NULL && strcmp(name, dot + 1) == 0);
 }
 
 static const struct truth *find(const struct profile *p, const struct model_frame *f)
@@ -38,7 +39,8 @@ static const struct truth *find(const struct profile *p, const struct model_fram
 	const struct model_function *k = model_function(p->model, f->function);
 
 	for (int i = 0; i < truth_count; i++)
-		if (truths[i].first == k->first_line && name_fits(k->name, truths[i].callee))
+		if (truths[i].first == k->first_line &&
+			name_fits(k->name, truths[i].callee))
 			return &truths[i];
 	return NULL;
 }
@@ -46,7 +48,8 @@ static const struct truth *find(const struct profile *p, const struct model_fram
 static bool is_generated(const struct profile *p, const struct model_frame *f)
 {
 	return f->kind == MODEL_PYTHON &&
-		strcmp(model_function(p->model, f->function)->file, "/oracle/generated.py") == 0;
+	       strcmp(model_function(p->model, f->function)->file,
+		       "/oracle/generated.py") == 0;
 }
 
 /* Frames of a stack, leaf first, that belong to the tree. */
@@ -68,8 +71,8 @@ static int tree_frames(const struct profile *p, uint32_t stack,
 	return n;
 }
 
-static const char *judge(const struct profile *p, const struct model_frame **frames, int n,
-	const struct model_frame *below)
+static const char *judge(const struct profile *p, const struct model_frame **frames,
+	int n, const struct model_frame *below)
 {
 	for (int i = 0; i < n; i++) {
 		const struct truth *t = find(p, frames[i]);
@@ -98,10 +101,12 @@ static const char *judge(const struct profile *p, const struct model_frame **fra
 	return NULL;
 }
 
-static void print_stack(const struct profile *p, const struct model_frame **frames, int n)
+static void print_stack(
+	const struct profile *p, const struct model_frame **frames, int n)
 {
 	for (int i = n; i-- > 0;)
-		printf(" %s:%" PRId64, model_function(p->model, frames[i]->function)->name,
+		printf(" %s:%" PRId64,
+			model_function(p->model, frames[i]->function)->name,
 			frames[i]->line);
 	printf("\n");
 }
@@ -115,8 +120,8 @@ static bool read_truth(const char *path)
 	while (truth_count < MAX_FUNCTIONS) {
 		struct truth *t = &truths[truth_count];
 
-		if (fscanf(f, "%63s %63s %d %d %d", t->callee, t->caller, &t->line, &t->first,
-			    &t->last) != 5)
+		if (fscanf(f, "%63s %63s %d %d %d", t->callee, t->caller, &t->line,
+			    &t->first, &t->last) != 5)
 			break;
 		truth_count++;
 	}
@@ -145,13 +150,14 @@ int main(int argc, char **argv)
 
 		if (leaf->kind == MODEL_UNREADABLE)
 			unreadable += s->ticks;
-		/* The generated module being executed, with the bodies of its classes. */
+		/* The generated module being executed, with the bodies of its classes.
+		 */
 		if (n == 0 ||
 			strcmp(model_function(p->model, frames[n - 1]->function)->name,
 				"<module>") == 0)
 			continue;
 		stacks += s->ticks;
-		depths[n] += s->ticks;
+		depths[n] += (uint64_t)s->wall_ns;
 		if ((s->state & REC_APPROXIMATE) != 0) {
 			approximate += s->ticks;
 			continue;

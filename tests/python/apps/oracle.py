@@ -2,11 +2,13 @@
 """A program whose every caller, callee and line is known, and that calls and returns
 about every 100 ns: where a torn stack would show.
 
-usage: oracle.py TRUTH-FILE SECONDS
+usage: oracle.py TRUTH-FILE SECONDS [READER LAYOUT-PROGRAM]
 
 A tree of functions of several kinds; each has one caller and is called at one line.
 TRUTH-FILE gets lines "CALLEE CALLER LINE FIRST LAST": the line in the caller at which it
 calls, and the first and last line of the callee itself; the caller of the root is "-".
+With READER (naive-reader.so) a thread reads the running function all the time; then lines
+"depth D N" tell how often it was found at which depth of the tree.
 """
 from __future__ import print_function
 import sys
@@ -76,6 +78,54 @@ class Source(object):
         return name, call, qualified, (first, last)
 
 
+class NaiveReader(object):
+    def __init__(self, library, layout_program):
+        import ctypes
+        import os
+        import subprocess
+        words = subprocess.check_output([layout_program, str(os.getpid())]).split()
+        state = ctypes.pythonapi.PyThreadState_Get
+        state.restype = ctypes.c_void_p
+        self.ctypes = ctypes
+        self.library = ctypes.CDLL(library)
+        layout = (ctypes.c_int32 * 7)(*(int(w) for w in words))
+        if self.library.naive_start(ctypes.c_void_p(state()), layout) != 0:
+            raise SystemExit("no thread for the naive reader")
+
+    def print_depths(self, module, truth):
+        array = self.ctypes.c_uint64 * 4096
+        codes, counts = array(), array()
+        n = self.library.naive_stop(codes, counts, 4096)
+        known = depths_of_codes(module, truth)
+        depths = {}
+        for i in range(n):
+            depth = known.get(codes[i])
+            if depth:
+                depths[depth] = depths.get(depth, 0) + counts[i]
+        for depth, count in sorted(depths.items()):
+            print("depth %d %d" % (depth, count))
+
+
+def depths_of_codes(module, truth):
+    """The depth in the tree of each code object's address, by name and first line."""
+    callers = dict((callee, caller) for callee, caller, _, _, _ in truth)
+    lines = dict(((first + 1, callee.split(".")[-1]), callee)
+                 for callee, _, _, first, _ in truth)
+
+    def depth_of(name):
+        return 0 if name == "-" else 1 + depth_of(callers[name])
+
+    depths = {}
+    waiting = [module]
+    while waiting:
+        code = waiting.pop()
+        name = lines.get((code.co_firstlineno, code.co_name))
+        if name:
+            depths[id(code)] = depth_of(name)
+        waiting += [c for c in code.co_consts if isinstance(c, type(code))]
+    return depths
+
+
 def main():
     source = Source()
     root = source.make(DEPTH - 1)
@@ -87,14 +137,18 @@ def main():
             f.write("%s %s %d %d %d\n" % (callee, caller, line + 1 if line else 0,
                                           first + 1, last + 1))
     names = {}
-    exec(compile(text, path, "exec"), names)
+    module = compile(text, path, "exec")
+    exec(module, names)
     run = names[root[0]]
     if root[0].startswith(("init", "method", "gen")):
         raise SystemExit("the root has to be a plain function")
+    reader = NaiveReader(sys.argv[3], sys.argv[4]) if len(sys.argv) > 4 else None
     end = time.time() + float(sys.argv[2])
     while time.time() < end:
         for _ in range(20):
             run(1)
+    if reader:
+        reader.print_depths(module, source.truth)
     print("DONE")
 
 

@@ -1,0 +1,242 @@
+# SPDX-License-Identifier: Apache-2.0
+# pystack script: its formats, from a recording whose parts are known.
+load helpers
+
+setup_file() {
+    make_recording
+}
+
+script() {
+    "$PYSTACK" script "$@"
+}
+
+# The sum of the weights of collapsed stacks.
+sum_of_weights() {
+    awk '{ n += $NF } END { printf "%d\n", n }'
+}
+
+# A figure of report --stats in microseconds, from one in seconds.
+microseconds_of() { # name
+    "$PYSTACK" report -i "$recording" --stats |
+        awk -v name="$1" 'substr($0, 19) == name { printf "%d\n", $1 * 1000000 }'
+}
+
+@test "text: entries of a line, a stack and an empty line" {
+    script -i "$recording" | "$PYTHON" -c '
+import re, sys
+entry = re.compile(r"python[0-9.]* \d+/\d+ (MainThread|thread|the idle waiter)  \d+\.\d{6}:"
+                   r"  (1 tick|\d+ ticks)  \d+\.\d{3} ms"
+                   r"  (running|waiting)( gil)?( gc)?( approximate)?")
+frame = re.compile(r"\t.+ \(.+?(:\d+)?\)|\t\[.+\]")
+text = sys.stdin.read()
+assert text.endswith("\n\n")
+for part in text[:-2].split("\n\n"):
+    first, *frames = part.split("\n")
+    assert entry.fullmatch(first), first
+    assert frames, first
+    for line in frames:
+        assert frame.fullmatch(line), line'
+}
+
+@test "text: the ticks are the samples" {
+    run -0 --separate-stderr script -i "$recording"
+    [ -z "$stderr" ]
+    [ "$(sed -n 's/^[^	].*:  \([0-9]*\) ticks\{0,1\}  .*/\1/p' <<< "$output" |
+        awk '{ n += $1 } END { print n }')" = "$(samples_told "$BATS_FILE_TMPDIR/messages")" ]
+    diff <(script -i "$recording") <(script -i "$recording" --format=text)
+}
+
+@test "text: the line of each frame is the one that runs" {
+    local call wait_line
+    call=$(grep -n ' over.wait()' "$apps/known.py" | cut -d: -f1)
+    script -i "$recording" | grep -qxF "	wait ($apps/known.py:$call)"
+    wait_line=$(grep -n ' time.sleep(' "$apps/known.py" | cut -d: -f1)
+    script -i "$recording" | grep -A 1 'MainThread .*  waiting' | grep -qxF "	main ($apps/known.py:$wait_line)"
+}
+
+@test "collapsed: the weights add up to the samples" {
+    run -0 --separate-stderr script -i "$recording" --format=collapsed
+    [ -z "$stderr" ]
+    [ "$(sum_of_weights <<< "$output")" = "$(samples_told "$BATS_FILE_TMPDIR/messages")" ]
+}
+
+@test "collapsed: lines are stacks, root first, in order, each once" {
+    script -i "$recording" --format=collapsed > stacks
+    # A line ends in a number above 0, and is of frames with semicolons between them.
+    run -1 grep -vE '^([^;]+ \([^;]+\)|\[[^;]*\])(;([^;]+ \([^;]+\)|\[[^;]*\]))* [1-9][0-9]*$' stacks
+    LC_ALL=C sort -c <(sed 's/ [0-9]*$//' stacks)
+    [ -z "$(sed 's/ [0-9]*$//' stacks | uniq -d)" ]
+    grep -q '^<module> (.*known\.py:[0-9]*);main (.*);\(Box\.\)\{0,1\}outer (.*);hot (.*);spin (.*known\.py:[0-9]*) [0-9]*$' stacks
+}
+
+@test "collapsed is what the text adds up to" {
+    script -i "$recording" | "$PYTHON" -c '
+import re, sys
+sums = {}
+stack = []
+for line in sys.stdin:
+    line = line.rstrip("\n")
+    if line.startswith("\t"):
+        stack.append(line[1:].replace(";", ","))
+    elif line == "":
+        key = ";".join(reversed(stack))
+        sums[key] = sums.get(key, 0) + ticks
+    else:
+        ticks = int(re.search(r":  (\d+) ticks?  ", line).group(1))
+        stack = []
+for key in sorted(sums, key=lambda k: k.encode()):
+    print(key, sums[key])' > from-text
+    script -i "$recording" --format=collapsed | diff from-text -
+}
+
+@test "collapsed: -e weighs by time, and adds up to the report's time" {
+    local event name
+    while read -r event name; do
+        script -i "$recording" --format=collapsed -e "$event" | sum_of_weights > sum
+        close_to "$(cat sum)" "$(microseconds_of "$name")" 1000
+    done <<-END
+	cpu cpu, s
+	wall wall of all threads, s
+	END
+    # All of the lock's time is the main thread's.
+    script -i "$recording" --format=collapsed -e gil > gil
+    [ "$(sum_of_weights < gil)" -gt 0 ]
+    run -1 grep -q ';wait ' gil
+}
+
+@test "collapsed: what is at the leaves is the report's Self" {
+    script -i "$recording" --format=collapsed -e wall |
+        sed 's/^.*;//; s/ (.*) \([0-9]*\)$/ \1/' | grep -v '^\[' |
+        awk '{ n = $NF; sub(/ [0-9]*$/, ""); sum[$0] += n; all += n }
+            END { for (f in sum) if (100 * sum[f] / all >= 1) printf "%s %.1f\n", f, 100 * sum[f] / all }' |
+        sort > leaves
+    COLUMNS=1000 "$PYSTACK" report -i "$recording" -e wall --no-children --percent-limit=0 |
+        grep -v '^#' | awk '{ n = $1; sub(/^ *[0-9.]*% *[0-9]*  /, ""); sub(/   *.*/, ""); sum[$0] += n }
+            END { for (f in sum) if (sum[f] >= 1) printf "%s %.1f\n", f, sum[f] }' |
+        sort > self
+    paste -d' ' leaves self > both
+    [ "$(wc -l < leaves)" = "$(wc -l < self)" ]
+    awk '{ if ($1 != $3 || $2 - $4 > 0.11 || $4 - $2 > 0.11) exit 1 }' both
+}
+
+@test "collapsed: --per-thread puts process and thread in front" {
+    local pid
+    pid=$("$PYSTACK" report -i "$recording" | sed -n 's/^# started process \([0-9]*\).*/\1/p')
+    run -0 script -i "$recording" --format=collapsed --per-thread
+    [ "$(sum_of_weights <<< "$output")" = "$(samples_told "$BATS_FILE_TMPDIR/messages")" ]
+    grep -q "^python3[0-9.]* $pid;MainThread $pid;<module> (.*known\.py:[0-9]*);main " <<< "$output"
+    grep -q "^python3[0-9.]* $pid;the idle waiter [0-9]*;.*;wait (.*) [0-9]*$" <<< "$output"
+    # Without the two frames it is what it is without the option.
+    sed 's/^[^;]*;[^;]*;//; s/ \([0-9]*\)$/	\1/' <<< "$output" |
+        awk -F'	' '{ sum[$1] += $2 } END { for (s in sum) print s " " sum[s] }' |
+        LC_ALL=C sort > summed
+    script -i "$recording" --format=collapsed | LC_ALL=C sort | diff summed -
+}
+
+@test "collapsed: semicolons in names are replaced" {
+    run -0 script -i "$recording" --format=collapsed
+    [[ $output == *$'main ('*$');semi,colon\ufffd]0,title\ufffd (/hard/\ufffd[31mred\ufffd,é.py:5);spin ('* ]]
+}
+
+@test "control characters never come out, other characters do, in any locale" {
+    local format locale
+    for format in text collapsed; do
+        for locale in C C.UTF-8; do
+            LC_ALL=$locale script -i "$recording" --format=$format > out
+            grep -q 'größe_数 (/hard/' out
+            LC_ALL=C run -1 grep -q '[^ -~	[:print:]-]' <(tr -d '\200-\377' < out)
+            [ -z "$(LC_ALL=C tr -d '\t\n -~\200-\377' < out)" ]
+        done
+    done
+}
+
+@test "-o writes a file, in the place of another" {
+    local format
+    for format in text collapsed; do
+        echo "what was here" > out
+        run -0 --separate-stderr script -i "$recording" --format=$format -o out
+        [ -z "$output$stderr" ]
+        script -i "$recording" --format=$format | diff out -
+    done
+    run -1 --separate-stderr script -i "$recording" -o no/such/folder/out
+    [ "$stderr" = "pystack: script: no/such/folder/out: No such file or directory" ]
+    run -1 --separate-stderr script -i "$recording" -o .
+    [ "$stderr" = "pystack: script: .: Is a directory" ]
+    run -1 --separate-stderr script -i "$recording" -o /dev/full
+    [[ $stderr == *"No space left on device" ]]
+}
+
+@test "- is standard input" {
+    diff <(script -i - < "$recording") <(script -i "$recording")
+    diff <(script -i - --format=collapsed < "$recording") <(script -i "$recording" --format=collapsed)
+}
+
+@test "wrong usage: 129" {
+    local options
+    while read -r options; do
+        # shellcheck disable=SC2086
+        run -129 --separate-stderr script -i "$recording" $options
+        [ -z "$output" ]
+        [[ $stderr == "pystack: script: "*"; see 'pystack script --help'" ]]
+    done <<-'END'
+	--format=nonsense
+	--format=
+	--format=collapsed --event=nonsense
+	--event=cpu
+	--per-thread
+	--format=text --event=wall
+	--format=text --per-thread
+	END
+}
+
+@test "files that are none: status 1, and what they are" {
+    local format
+    : > empty
+    head -c 5000 /dev/urandom > random
+    for format in text collapsed; do
+        run -1 --separate-stderr script --format=$format
+        [ "$stderr" = "pystack: script: pystack.data: No such file or directory" ]
+        run -1 --separate-stderr script --format=$format -i empty
+        [ "$stderr" = "pystack: script: empty: is empty" ]
+        run -1 --separate-stderr script --format=$format -i random
+        [ "$stderr" = "pystack: script: random: is not a pystack sample file" ]
+        run -1 --separate-stderr script --format=$format -i .
+        [ "$stderr" = "pystack: script: .: is a directory" ]
+        [ -z "$output" ]
+    done
+}
+
+@test "a file that is cut is printed as far as it goes, with status 1, with -f 0" {
+    local format size
+    size=$(stat -c %s "$recording")
+    head -c $((size - 3)) "$recording" > cut
+    for format in text collapsed; do
+        run -1 --separate-stderr script --format=$format -i cut
+        [[ $stderr == "pystack: script: cut: read up to byte "*" only: "*": the file ends here" ]]
+        diff <(echo "$output") <(script --format=$format -i "$recording" | sed '${/^$/d}')
+        run -0 --separate-stderr script --format=$format -f -i cut
+        [[ $stderr == *"read up to byte "* ]]
+    done
+}
+
+@test "root is asked to mean it for another user's file" {
+    requires root
+    cp "$recording" theirs
+    chown 1234 theirs
+    run -1 --separate-stderr script -i theirs
+    [ -z "$output" ]
+    [[ $stderr == "pystack: script: theirs: belongs to another user (1234); "* ]]
+    run -0 script -f -i theirs
+}
+
+@test "output that cannot be written: status 1; a reader that goes away: silence" {
+    run -1 --separate-stderr bash -c '"$PYSTACK" script -i "$recording" > /dev/full'
+    [ "$stderr" = "pystack: script: cannot write to standard output: No space left on device" ]
+    run -1 --separate-stderr bash -c '"$PYSTACK" script -i "$recording" >&-'
+    [ "$stderr" = "pystack: script: cannot write to standard output: it is closed" ]
+    # More than a pipe holds, so that the end of the reader is met for certain.
+    for n in {1..100}; do cat "$recording"; done > many
+    run -0 --separate-stderr bash -c '"$PYSTACK" script -i many | head -n 1; echo "${PIPESTATUS[0]}"'
+    [ "${lines[1]}" = 141 ]
+    [ -z "$stderr" ]
+}

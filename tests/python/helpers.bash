@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: Apache-2.0
+# What the tests over Pythons share.
+bats_require_minimum_version 1.5.0
+
+here=$TOP_SRCDIR/tests/python
+apps=$here/apps
+tools=$TOP_BUILDDIR/tests/python
+
+# Every CPython that pystack samples, found here: "VERSION PATH" a line.
+pythons() {
+    local root path
+    root=$(pyenv root 2>/dev/null || echo /nonexistent)
+    for path in "$root"/versions/3.*/bin/python3 /usr/bin/python3; do
+        [ -x "$path" ] || continue
+        "$path" -c 'import sys
+v = sys.version_info
+if (3, 8) <= v[:2] <= (3, 15) and sys.implementation.name == "cpython":
+    print("%d.%d.%d" % v[:3], sys.executable)' 2>/dev/null
+    done | sort -u -t. -k1,1n -k2,2n -k3,3n
+}
+
+# The oldest, the system's and the newest: for what is slow.
+some_pythons() {
+    { pythons | head -n 1; pythons | grep ' /usr/bin/' ; pythons | tail -n 1; } | sort -u
+}
+
+# Run a command until it succeeds, for at most SECONDS.
+wait_until() {
+    local end=$((SECONDS + $1))
+    shift
+    until "$@" >/dev/null 2>&1; do
+        if [ $SECONDS -ge $end ]; then
+            echo "waited in vain for: $*" >&2
+            return 1
+        fi
+        sleep 0.05
+    done
+}
+
+has_line() {
+    grep -q -- "$2" "$1"
+}
+
+# End a process that this test started, and wait for it.
+end_process() {
+    kill -KILL "$1" 2>/dev/null || true
+    wait "$1" 2>/dev/null || true
+}
+
+is_running() {
+    kill -0 "$1" 2>/dev/null && ! grep -q '^State:[[:space:]]*Z' "/proc/$1/status"
+}
+
+# Must a reason be given why this cannot be tested here?
+requires_root() {
+    [ "$(id -u)" = 0 ] || skip "needs root"
+}
+
+record() {
+    "$PYSTACK" record "$@"
+}
+
+# Is the function in a recording, finished or not?
+has_function() { # file function
+    collapsed -i "$1" 2>/dev/null | grep -qE "(^|;)$2 \\("
+}
+
+# What a recording has of a stack, one a line with its count.
+collapsed() {
+    "$PYSTACK" script --format collapsed "$@"
+}

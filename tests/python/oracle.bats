@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: Apache-2.0
+# A program whose every caller, callee and line is known, and that calls or returns every
+# 100 ns: of a million stacks none may be impossible and shown as good, and their shares by
+# depth must be those of a reader that looks at the top frame alone.
+load helpers
+
+stacks_wanted=1000000
+approximate_most_pct=15
+# A sampler that waits for stable moments is off by 10 to 30.
+points_most=3
+rounds_least=4
+rounds_most=16
+
+setup() {
+    cd "$BATS_TEST_TMPDIR"
+}
+
+# Rounds of recording, and of the reader, until there are enough stacks.  Under `run`
+# nothing ends a function early but its own `return`.
+check_oracle() { # python
+    local round words stacks=0 impossible=0 approximate=0 unreadable=0
+    : > depths
+    for ((round = 1; round <= rounds_most; round++)); do
+        record -q -F max -o f -- "$1" "$apps/oracle.py" truth 0.8 > out &&
+            grep -qx DONE out && "$tools/oracle-check" f truth > counts || return
+        grep '^#' counts || true
+        read -r -a words < <(grep '^stacks' counts)
+        stacks=$((stacks + words[1]))
+        impossible=$((impossible + words[3]))
+        approximate=$((approximate + words[5]))
+        unreadable=$((unreadable + words[7]))
+        sed -n "s/^depth/$round recorded &/p" counts >> depths
+        "$1" "$apps/oracle.py" truth 0.6 "$tools/naive-reader.so" \
+            "$tools/print-layout" > out || return
+        sed -n "s/^depth/$round naive &/p" out >> depths
+        [ $stacks -lt $stacks_wanted ] || [ $round -lt $rounds_least ] || break
+    done
+    echo "stacks $stacks impossible $impossible approximate $approximate" \
+        "unreadable $unreadable"
+    [ $stacks -ge $stacks_wanted ] && [ $impossible -eq 0 ] &&
+        [ $((approximate * 100)) -lt $((stacks * approximate_most_pct)) ] &&
+        python3 "$here/compare-depths.py" depths $points_most
+}
+
+@test "a million stacks of known truth on each Python, none of them impossible" {
+    local version path count=0 failed=
+    while read -r version path; do
+        run check_oracle "$path"
+        sed "s/^/# $version /" <<< "$output" >&3
+        [ "$status" -eq 0 ] || failed="$failed $version"
+        count=$((count + 1))
+    done < <(pythons)
+    [ -z "$failed" ]
+    [ $count -gt 0 ] || skip "no CPython 3.8 to 3.15 found"
+}
