@@ -1,10 +1,74 @@
 # SPDX-License-Identifier: Apache-2.0
 # One program for each module.
 unit_tests = \
-	tests/unit/t-strata
-check_PROGRAMS += $(unit_tests)
-TESTS += $(unit_tests)
-EXTRA_DIST += tests/unit/tap.h
+	tests/unit/t-base \
+	tests/unit/t-decoder \
+	tests/unit/t-fault \
+	tests/unit/t-file \
+	tests/unit/t-file-damage \
+	tests/unit/t-file-writer \
+	tests/unit/t-layout \
+	tests/unit/t-lines \
+	tests/unit/t-parse \
+	tests/unit/t-proc \
+	tests/unit/t-profile \
+	tests/unit/t-python \
+	tests/unit/t-sigframe \
+	tests/unit/t-str \
+	tests/unit/t-strata \
+	tests/unit/t-unicode \
+	tests/unit/t-wire
+unit_scripts = \
+	tests/unit/layouts.sh \
+	tests/unit/lines.sh
+check_PROGRAMS += $(unit_tests) tests/unit/lines-check
+TESTS += $(unit_tests) $(unit_scripts)
+dist_check_SCRIPTS += $(unit_scripts)
+EXTRA_DIST += \
+	tests/unit/dump.h \
+	tests/unit/harmless.h \
+	tests/unit/offsets.h \
+	tests/unit/records.h \
+	tests/unit/scratch.h \
+	tests/unit/tap.h
 
+tests_unit_lines_check_SOURCES = tests/unit/lines-check.c
+tests_unit_lines_check_LDADD = $(LIBPYSTACK)
+tests_unit_t_base_SOURCES = tests/unit/t-base.c
+tests_unit_t_base_LDADD = $(LIBPYSTACK)
+tests_unit_t_layout_SOURCES = tests/unit/t-layout.c
+tests_unit_t_layout_LDADD = $(LIBPYSTACK)
+tests_unit_t_lines_SOURCES = tests/unit/t-lines.c
+tests_unit_t_lines_LDADD = $(LIBPYSTACK)
+tests_unit_t_parse_SOURCES = tests/unit/t-parse.c
+tests_unit_t_parse_LDADD = $(LIBPYSTACK)
+tests_unit_t_str_SOURCES = tests/unit/t-str.c
+tests_unit_t_str_LDADD = $(LIBPYSTACK)
 tests_unit_t_strata_SOURCES = tests/unit/t-strata.c lib/core/strata.c
 tests_unit_t_strata_LDADD = -lm
+tests_unit_t_unicode_SOURCES = tests/unit/t-unicode.c
+tests_unit_t_unicode_LDADD = $(LIBPYSTACK)
+tests_unit_t_wire_SOURCES = tests/unit/t-wire.c
+tests_unit_t_wire_LDADD = $(LIBPYSTACK)
+tests_unit_t_file_SOURCES = tests/unit/t-file.c
+tests_unit_t_file_LDADD = $(LIBPYSTACK)
+tests_unit_t_file_damage_SOURCES = tests/unit/t-file-damage.c
+tests_unit_t_file_damage_LDADD = $(LIBPYSTACK)
+tests_unit_t_file_writer_SOURCES = tests/unit/t-file-writer.c
+tests_unit_t_file_writer_LDADD = $(LIBPYSTACK)
+tests_unit_t_profile_SOURCES = tests/unit/t-profile.c
+tests_unit_t_profile_LDADD = $(LIBPYSTACK)
+tests_unit_t_decoder_SOURCES = tests/unit/t-decoder.c src/decoder.c
+tests_unit_t_decoder_LDADD = $(LIBPYSTACK)
+tests_unit_t_fault_SOURCES = tests/unit/t-fault.c lib/core/fault-x86-64-sig.c
+# In the place of the core's linker script.
+tests_unit_t_fault_LDFLAGS = $(AM_LDFLAGS) \
+	-Wl,--defsym=core_fixups_begin=__start_core_fixups \
+	-Wl,--defsym=core_fixups_end=__stop_core_fixups
+tests_unit_t_fault_LDADD =
+tests_unit_t_sigframe_SOURCES = tests/unit/t-sigframe.c
+tests_unit_t_sigframe_LDADD = $(LIBPYSTACK)
+tests_unit_t_proc_SOURCES = tests/unit/t-proc.c
+tests_unit_t_proc_LDADD = $(LIBPYSTACK)
+tests_unit_t_python_SOURCES = tests/unit/t-python.c
+tests_unit_t_python_LDADD = $(LIBPYSTACK)

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Numbers of options, and what is made of a foreign string before it is shown. */
+#include <string.h>
+
+#include "base/parse.h"
+#include "base/str.h"
+#include "base/xalloc.h"
+#include "fuzz.h"
+
+static void fuzz_numbers(const char *text)
+{
+	static const uint64_t limits[] = { 9, 255, UINT32_MAX, INT64_MAX, UINT64_MAX };
+	uint64_t number;
+	int64_t ns;
+
+	for (size_t i = 0; i < sizeof(limits) / sizeof(limits[0]); i++)
+		if (parse_number(text, limits[i], &number) == 0)
+			fuzz_require(
+				number <= limits[i], "a number within its maximum");
+	if (parse_duration(text, &ns) == 0)
+		fuzz_require(ns >= 1 && ns <= 9000000000000000000,
+			"a duration within bounds");
+	if (parse_rate(text, &ns) == 0)
+		fuzz_require(
+			ns >= 1 && ns <= 3600ll * 1000000000, "a rate within bounds");
+	if (parse_size(text, &number) == 0)
+		fuzz_require(number >= 1 && number <= 9000000000000000000,
+			"a size within bounds");
+}
+
+static void fuzz_string(const char *s, size_t size)
+{
+	_cleanup_buf_ struct buf b = BUF_INIT(4 << 20), ascii = BUF_INIT(4 << 20);
+	size_t n;
+
+	str_clean(&b, s, size, false);
+	str_clean(&ascii, s, size, true);
+	fuzz_require(str_width(s, size) == str_width(buf_text(&b), b.size),
+		"cleaning keeps the width");
+	for (size_t i = 0; i < ascii.size; i++)
+		fuzz_require(ascii.data[i] >= 0x20 && ascii.data[i] < 0x7f,
+			"ASCII is ASCII");
+	for (size_t i = 0; i < b.size; i += n)
+		fuzz_require(str_character(b.data + i, b.size - i, &n) >= 0x20,
+			"no control character is left");
+	for (size_t columns = 0; columns < 20; columns++) {
+		size_t fit = str_fit(s, size, columns);
+
+		fuzz_require(
+			fit <= size && str_width(s, fit) <= columns, "what fits, fits");
+	}
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	_cleanup_free_ char *all = xmemdup0(data, size);
+	_cleanup_free_ char *text = xstrdup(all);
+	_cleanup_free_ char *bytes = xmalloc(size);
+
+	fuzz_numbers(text);
+	if (size != 0)
+		memcpy(bytes, data, size);
+	fuzz_string(bytes, size);
+	return 0;
+}

@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Numbers as users write them. */
+#include <errno.h>
+#include <string.h>
+
+#include "base/parse.h"
+#include "tap.h"
+
+enum { UNTOUCHED = 4711 };
+
+static void test_number(void)
+{
+	static const struct {
+		const char *text;
+		uint64_t max;
+		int code;
+		uint64_t value;
+	} cases[] = {
+		{ "0", 100, 0, 0 }, { "7", 100, 0, 7 }, { "100", 100, 0, 100 },
+		{ "007", 100, 0, 7 }, { "0000000000000000000000000000001", 100, 0, 1 },
+		{ "18446744073709551615", UINT64_MAX, 0, UINT64_MAX },
+		{ "9223372036854775807", INT64_MAX, 0, INT64_MAX },
+		{ "101", 100, -ERANGE, 0 }, { "1000", 100, -ERANGE, 0 },
+		{ "18446744073709551616", UINT64_MAX, -ERANGE, 0 },
+		{ "99999999999999999999999999", UINT64_MAX, -ERANGE, 0 },
+		{ "", 100, -EINVAL, 0 }, { "-1", 100, -EINVAL, 0 },
+		{ "+1", 100, -EINVAL, 0 }, { " 1", 100, -EINVAL, 0 },
+		{ "1 ", 100, -EINVAL, 0 }, { "1.5", 100, -EINVAL, 0 },
+		{ "0x10", 100, -EINVAL, 0 }, { "1e2", 100, -EINVAL, 0 },
+		{ "1k", 100, -EINVAL, 0 }, { "nan", 100, -EINVAL, 0 },
+		{ "inf", 100, -EINVAL, 0 },
+		{ "\xd9\xa1", 100, -EINVAL, 0 }, /* an Arabic digit */
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		uint64_t value = UNTOUCHED;
+		int code = parse_number(cases[i].text, cases[i].max, &value);
+
+		tap_ok(code == cases[i].code &&
+				value == (code == 0 ? cases[i].value : UNTOUCHED),
+			"number '%s', at most %llu", cases[i].text,
+			(unsigned long long)cases[i].max);
+	}
+}
+
+/* Every small number against every small maximum. */
+static bool all_below(uint64_t from_max, uint64_t to_max)
+{
+	bool right = true;
+
+	for (uint64_t max = from_max; max <= to_max; max++)
+		for (uint64_t n = 0; n < 130; n++) {
+			char text[8];
+			uint64_t value = UNTOUCHED;
+
+			(void)snprintf(text, sizeof(text), "%u", (unsigned)n);
+			int code = parse_number(text, max, &value);
+
+			right &= n <= max ? code == 0 && value == n : code == -ERANGE;
+		}
+	return right;
+}
+
+static void test_small_numbers(void)
+{
+	tap_todo(all_below(0, 8), "max - digit wraps around in parse_number()",
+		"no number passes a maximum of 0 to 8");
+	tap_ok(all_below(9, 120), "nor one of 9 to 120");
+}
+
+struct unit_case {
+	const char *text;
+	int code;
+	int64_t value;
+};
+
+typedef int unit_function(const char *text, int64_t *ret);
+
+static int size_of(const char *text, int64_t *ret)
+{
+	uint64_t bytes = (uint64_t)*ret;
+	int code = parse_size(text, &bytes);
+
+	*ret = (int64_t)bytes;
+	return code;
+}
+
+static void check_units(const char *what, unit_function *parse,
+	const struct unit_case *cases, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		int64_t value = UNTOUCHED;
+		int code = parse(cases[i].text, &value);
+
+		if (!tap_ok(code == cases[i].code &&
+				    value == (code == 0 ? cases[i].value : UNTOUCHED),
+			    "%s '%s'", what, cases[i].text))
+			printf("# code %d, value %lld\n", code, (long long)value);
+	}
+}
+
+/* What is no number for any of them. */
+static const struct unit_case no_numbers[] = {
+	{ "", -EINVAL, 0 },
+	{ " ", -EINVAL, 0 },
+	{ "-1", -EINVAL, 0 },
+	{ "+1", -EINVAL, 0 },
+	{ "-0", -EINVAL, 0 },
+	{ " 1", -EINVAL, 0 },
+	{ "1 ", -EINVAL, 0 },
+	{ ".5", -EINVAL, 0 },
+	{ "nan", -EINVAL, 0 },
+	{ "NaN", -EINVAL, 0 },
+	{ "inf", -EINVAL, 0 },
+	{ "infinity", -EINVAL, 0 },
+	{ "1inf", -EINVAL, 0 },
+	{ "0x10", -EINVAL, 0 },
+	{ "0X1p4", -EINVAL, 0 },
+	{ "00x10", -EINVAL, 0 },
+	{ "1,5", -EINVAL, 0 },
+	{ "1.5.5", -EINVAL, 0 },
+	{ "1e", -EINVAL, 0 },
+	{ "5parsecs", -EINVAL, 0 },
+	{ "s", -EINVAL, 0 },
+	{ "0", -ERANGE, 0 },
+	{ "0.0", -ERANGE, 0 },
+	{ "1e400", -ERANGE, 0 },
+	{ "1e-400", -ERANGE, 0 },
+	{ "1e30", -ERANGE, 0 },
+};
+
+static void test_duration(void)
+{
+	static const struct unit_case cases[] = {
+		{ "10", 0, 10000000000 },
+		{ "1.5s", 0, 1500000000 },
+		{ "200ms", 0, 200000000 },
+		{ "50us", 0, 50000 },
+		{ "0.001us", 0, 1 },
+		{ "2m", 0, 120000000000 },
+		{ "2min", 0, 120000000000 },
+		{ "1h", 0, 3600000000000 },
+		{ "1d", 0, 86400000000000 },
+		{ "1S", 0, 1000000000 },
+		{ "1MS", 0, 1000000 },
+		{ "1.", 0, 1000000000 },
+		{ "0.25", 0, 250000000 },
+		{ "5e-1s", 0, 500000000 },
+		{ "9000000000", 0, 9000000000000000000 },
+		{ "9000000001", -ERANGE, 0 },
+		{ "104167d", -ERANGE, 0 },
+		{ "0.0001us", -ERANGE, 0 },
+		{ "1ns", -EINVAL, 0 },
+		{ "1 s", -EINVAL, 0 },
+		{ "1ss", -EINVAL, 0 },
+		{ "1k", -EINVAL, 0 },
+	};
+
+	check_units(
+		"duration", parse_duration, cases, sizeof(cases) / sizeof(cases[0]));
+	check_units("duration", parse_duration, no_numbers,
+		sizeof(no_numbers) / sizeof(no_numbers[0]));
+}
+
+static void test_rate(void)
+{
+	static const struct unit_case cases[] = {
+		{ "1", 0, 1000000000 },
+		{ "100", 0, 10000000 },
+		{ "49.5", 0, 20202020 },
+		{ "1k", 0, 1000000 },
+		{ "1K", 0, 1000000 },
+		{ "20khz", 0, 50000 },
+		{ "20kHz", 0, 50000 },
+		{ "97Hz", 0, 10309278 },
+		{ "3", 0, 333333333 },
+		{ "0.001", 0, 1000000000000 },
+		{ "1000000000", 0, 1 },
+		{ "1000000k", 0, 1 },
+		{ "1000000001", -ERANGE, 0 },
+		{ "1000001k", -ERANGE, 0 },
+		{ "0.0002", -ERANGE, 0 },
+		{ "1mhz", -EINVAL, 0 },
+		{ "1m", -EINVAL, 0 },
+		{ "10s", -EINVAL, 0 },
+		{ "10 hz", -EINVAL, 0 },
+	};
+
+	check_units("rate", parse_rate, cases, sizeof(cases) / sizeof(cases[0]));
+	check_units("rate", parse_rate, no_numbers,
+		sizeof(no_numbers) / sizeof(no_numbers[0]));
+}
+
+static void test_size(void)
+{
+	static const struct unit_case cases[] = {
+		{ "1", 0, 1 },
+		{ "10", 0, 10 },
+		{ "512B", 0, 512 },
+		{ "64K", 0, 65536 },
+		{ "64k", 0, 65536 },
+		{ "1.5M", 0, 1572864 },
+		{ "2G", 0, 2147483648 },
+		{ "0.5k", 0, 512 },
+		{ "9000000000000000000", 0, 9000000000000000000 },
+		{ "9000000001g", -ERANGE, 0 },
+		{ "0.5", -ERANGE, 0 },
+		{ "1T", -EINVAL, 0 },
+		{ "1KB", -EINVAL, 0 },
+		{ "1KiB", -EINVAL, 0 },
+		{ "1 K", -EINVAL, 0 },
+	};
+
+	check_units("size", size_of, cases, sizeof(cases) / sizeof(cases[0]));
+	check_units("size", size_of, no_numbers,
+		sizeof(no_numbers) / sizeof(no_numbers[0]));
+}
+
+int main(void)
+{
+	test_number();
+	test_small_numbers();
+	test_duration();
+	test_rate();
+	test_size();
+	return tap_done();
+}
