@@ -9,6 +9,7 @@
 #include "python/linetable.h"
 #include "python/unicode.h"
 #include "wire/record.h"
+#include "wire/ring.h"
 #include "wire/varint.h"
 
 /* Limits of what a task may number, well above what it does. */
@@ -19,6 +20,7 @@ enum {
 	MAX_THREADS = 1 << 20,
 	MAX_POSITION = 1 << 28,
 	MAX_EPOCH_BYTES = 64 << 20,
+	MAX_PENDING = 1 << 20, /* runs and accounts without strata */
 };
 
 struct string {
@@ -546,11 +548,15 @@ static void settle(struct decoder *d, uint64_t covered)
 	d->pending_count = kept;
 }
 
-static void wait_for_strata(struct decoder *d, const struct pending *p)
+/* False when too many wait already: the strata must come some time. */
+static bool wait_for_strata(struct decoder *d, const struct pending *p)
 {
+	if (d->pending_count >= MAX_PENDING)
+		return false;
 	d->pending = xgrow(d->pending, d->pending_count, &d->pending_capacity,
 		sizeof(*d->pending));
 	d->pending[d->pending_count++] = *p;
+	return true;
 }
 
 static void get_ticks(struct decoder *d, struct varint_reader *v)
@@ -566,14 +572,17 @@ static void get_ticks(struct decoder *d, struct varint_reader *v)
 	t.late_count = varint_get_max(v, 65536);
 	tick = t.first;
 	if (t.count == 0 || t.late_count > t.count || t.first > UINT64_MAX / 8 ||
-		t.length_ns > UINT64_MAX / 4 / (t.count + 1))
+		t.start_ns > INT64_MAX / 2 ||
+		t.length_ns > INT64_MAX / 4 / (t.count + 1))
 		v->bad = true;
 	for (uint32_t i = 0; i < t.late_count && !v->bad; i++) {
+		uint64_t step = varint_get(v);
+
 		d->late = xgrow(d->late, i, &d->late_capacity, sizeof(*d->late));
-		tick += varint_get(v);
-		d->late[i] = tick;
-		if (tick - t.first >= t.count)
+		if (step >= t.count - (tick - t.first))
 			v->bad = true;
+		tick += step;
+		d->late[i] = tick;
 	}
 	t.late = d->late;
 	if (v->bad)
@@ -605,7 +614,7 @@ static void get_run(struct decoder *d, struct varint_reader *v)
 	}
 	p.thread = (uint32_t)(t - d->threads) + 1;
 	t->end = p.first + p.ticks;
-	wait_for_strata(d, &p);
+	v->bad |= !wait_for_strata(d, &p);
 }
 
 static void get_cpu(struct decoder *d, struct varint_reader *v)
@@ -619,7 +628,7 @@ static void get_cpu(struct decoder *d, struct varint_reader *v)
 	if (v->bad)
 		return;
 	p.thread = (uint32_t)(t - d->threads) + 1;
-	wait_for_strata(d, &p);
+	v->bad |= !wait_for_strata(d, &p);
 }
 
 static void get_gap(struct decoder *d, struct varint_reader *v)
@@ -725,12 +734,11 @@ int64_t decoder_feed(struct decoder *d, const uint8_t *bytes, size_t size,
 		uint64_t length = varint_get(&all);
 
 		/* Records are published whole; only this buffer may cut one. */
-		if (all.bad || length > (uint64_t)(all.end - all.at)) {
-			if (size - (size_t)(start - bytes) >= 2 * REC_STRING_PIECE)
-				return err_set(
-					err, -E_BADFORMAT, "a record without an end");
+		if (all.bad ? all.end - start >= VARINT_MAX_BYTES
+			    : length > RING_RECORD_MAX)
+			return err_set(err, -E_BADFORMAT, "a record without an end");
+		if (all.bad || length > (uint64_t)(all.end - all.at))
 			return start - bytes;
-		}
 		if (length == 0)
 			return err_set(err, -E_BADFORMAT, "a record without a type");
 		struct varint_reader v = { .at = all.at + 1, .end = all.at + length };

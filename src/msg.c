@@ -25,7 +25,8 @@ void msg_set_quiet(bool on)
 }
 
 /* One write, so that lines of several processes do not mix. */
-static void say(const char *prefix, const char *format, va_list args)
+__attribute__((format(printf, 2, 0))) static void say(
+	const char *prefix, const char *format, va_list args)
 {
 	struct buf line = BUF_INIT(65536);
 	char *text;

@@ -20,9 +20,11 @@ int parse_number(const char *text, uint64_t max, uint64_t *ret)
 	for (; *text != '\0'; text++) {
 		if (*text < '0' || *text > '9')
 			return -EINVAL;
-		if (value > (max - (uint64_t)(*text - '0')) / 10)
+		uint64_t digit = (uint64_t)(*text - '0');
+
+		if (digit > max || value > (max - digit) / 10)
 			return -ERANGE;
-		value = value * 10 + (uint64_t)(*text - '0');
+		value = value * 10 + digit;
 	}
 	*ret = value;
 	return 0;

@@ -104,10 +104,15 @@ static void own_signals(void)
 {
 	static const uint8_t dumping[] = { SIG_SEGV, SIG_BUS, SIG_ILL, SIG_FPE,
 		SIG_TRAP, SIG_SYS, SIG_ABRT };
+	uint64_t handler = (uint64_t)(uintptr_t)on_fault, restorer = ARCH_SIGRETURN;
+
+	/* clang would copy the struct from a constant, whose addresses need a loader.
+	 */
+	__asm__("" : "+r"(handler), "+r"(restorer));
 	struct sigaction_raw action = {
-		.handler = (uint64_t)(uintptr_t)on_fault,
+		.handler = handler,
 		.flags = FLAG_SIGINFO | FLAG_RESTORER | FLAG_NODEFER,
-		.restorer = ARCH_SIGRETURN,
+		.restorer = restorer,
 	};
 	uint64_t open = 0;
 

@@ -37,7 +37,8 @@ struct file_reader {
 	bool in_chunk;
 	bool announced_header;
 	uint32_t epoch;
-	uint32_t next_epoch; /* to be announced, 0: none */
+	bool in_epoch;  /* a chunk has said which */
+	bool new_epoch; /* to be announced */
 	bool schema_seen;
 	uint32_t columns;
 
@@ -132,6 +133,7 @@ static void start_recording(struct file_reader *r)
 		memset(r->thread_segment, 0,
 			r->thread_capacity * sizeof(*r->thread_segment));
 	r->epoch = 0;
+	r->in_epoch = false;
 	r->schema_seen = false;
 	r->complete = false;
 	r->announced_header = false;
@@ -195,7 +197,8 @@ static bool read_data(struct file_reader *r, const unsigned char *h)
 		return false;
 	}
 	grow_bytes(&r->stored, &r->stored_capacity, stored);
-	grow_bytes(&r->raw, &r->raw_capacity, raw);
+	/* Never NULL, not even for no records at all. */
+	grow_bytes(&r->raw, &r->raw_capacity, (size_t)raw + 1);
 	ssize_t n = take_bytes(r, r->stored, stored);
 
 	if (n < 0) {
@@ -236,12 +239,12 @@ static bool read_chunk(struct file_reader *r)
 		damage_here(r, "belongs to an epoch that is over");
 		return false;
 	}
-	if (epoch != r->epoch) {
-		if (r->epoch != 0)
-			r->next_epoch = epoch;
-		r->epoch = epoch;
+	if (r->in_epoch && epoch != r->epoch) {
+		r->new_epoch = true;
 		start_over(r);
 	}
+	r->epoch = epoch;
+	r->in_epoch = true;
 	if (r->bases != NULL)
 		memset(r->bases, 0xff, r->base_capacity * sizeof(*r->bases));
 	return true;
@@ -298,6 +301,18 @@ static struct file_text get_text(struct varint_reader *v)
 	t.bytes = (const char *)v->at;
 	v->at += t.size;
 	return t;
+}
+
+/* A line, or a distance between two: Python has 32 bits for them. */
+static int64_t get_line(struct varint_reader *v)
+{
+	int64_t line = varint_get_signed(v);
+
+	if (line < INT32_MIN || line > INT32_MAX) {
+		v->bad = true;
+		return 0;
+	}
+	return line;
 }
 
 static void get_bytes(struct varint_reader *v, void *to, size_t size)
@@ -445,17 +460,20 @@ static void get_ticks(
 	t->flags = varint_get_max(v, UINT32_MAX);
 	t->late_count = varint_get_max(v, FILE_RAW_MAX);
 	if (t->count == 0 || t->count > UINT32_MAX || t->first > UINT64_MAX / 4 ||
-		t->length_ns > UINT64_MAX / 4 / (t->count + 1) ||
+		t->start_ns > INT64_MAX / 2 ||
+		t->length_ns > INT64_MAX / 4 / (t->count + 1) ||
 		t->late_count > t->count)
 		v->bad = true;
 	uint64_t tick = t->first;
 
 	for (uint32_t i = 0; i < t->late_count && !v->bad; i++) {
+		uint64_t step = varint_get(v);
+
 		r->late = xgrow(r->late, i, &r->late_capacity, sizeof(*r->late));
-		tick += varint_get(v);
-		r->late[i] = tick;
-		if (tick - t->first >= t->count)
+		if (step >= t->count - (tick - t->first))
 			v->bad = true;
+		tick += step;
+		r->late[i] = tick;
 	}
 	t->late = r->late;
 }
@@ -504,7 +522,7 @@ static bool next_run(struct file_reader *r, struct file_run *run)
 	run->ticks = (head >> FILE_RUN_TICKS_SHIFT) + 1;
 	run->first = r->run_end + skip;
 	run->node = get_ref(v, r->nodes.highest, false);
-	int64_t line = varint_get_signed(v);
+	int64_t line = get_line(v);
 
 	run->line = line == 0 ? FILE_NO_LINE : line > 0 ? line - 1 : line;
 	for (uint32_t i = 5; i < r->columns; i++)
@@ -561,7 +579,7 @@ static bool decode(struct file_reader *r, unsigned type, struct varint_reader *v
 		ret->id = get_new(v, &r->functions, FILE_IDS_MAX);
 		ret->function.file = get_ref(v, r->strings.highest, false);
 		ret->function.name = get_ref(v, r->strings.highest, false);
-		ret->function.first_line = varint_get_signed(v);
+		ret->function.first_line = get_line(v);
 		get_bytes(v, hash, sizeof(hash));
 		ret->function.table_hash = get_le(hash, 8);
 		ret->function.flags = varint_get_max(v, UINT32_MAX);
@@ -574,7 +592,7 @@ static bool decode(struct file_reader *r, unsigned type, struct varint_reader *v
 		/* A caller stands before what it calls. */
 		ret->node.caller =
 			get_ref(v, ret->id <= highest ? ret->id - 1 : highest, true);
-		ret->node.call_line = varint_get_signed(v);
+		ret->node.call_line = get_line(v);
 		ret->node.kind = varint_get_max(v, 255);
 		ret->node.ref = ret->node.kind == REC_NODE_PYTHON
 					? get_ref(v, r->functions.highest, false)
@@ -621,7 +639,7 @@ static bool decode(struct file_reader *r, unsigned type, struct varint_reader *v
 		ret->summary.samples = varint_get(v);
 		ret->summary.lost = varint_get(v);
 		ret->summary.mono_ns = varint_get(v);
-		r->complete = true;
+		r->complete = !v->bad;
 		return true;
 	default:
 		if ((type & FILE_OPTIONAL) == 0)
@@ -678,8 +696,8 @@ enum file_event file_reader_next(struct file_reader *r, struct file_record *ret)
 		}
 		if (r->ended)
 			return FILE_EVENT_END;
-		if (r->next_epoch != 0) {
-			r->next_epoch = 0;
+		if (r->new_epoch) {
+			r->new_epoch = false;
 			return FILE_EVENT_EPOCH;
 		}
 		if (r->in_chunk) {

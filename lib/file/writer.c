@@ -693,15 +693,28 @@ static void start_epoch(struct file_writer *w)
 	hash_index_clear(&w->node_index);
 }
 
+/* Has something not found room in its chunk?  What was written would be cut. */
+static bool is_overfull(const struct file_writer *w)
+{
+	bool overfull = w->definitions.overflow || w->ticks.overflow ||
+			w->samples.overflow || w->record.overflow;
+
+	for (size_t i = 0; i < w->listed_count; i++)
+		overfull |= w->threads[w->listed[i]].runs.overflow;
+	return overfull;
+}
+
 int file_writer_flush(struct file_writer *w, struct err *err)
 {
 	uint64_t before = w->size;
-	int r = w->failed;
+	int r = w->failed != 0 ? w->failed : is_overfull(w) ? -E_TOOBIG : 0;
 
 	if (r == 0 && w->definitions.size != 0)
 		r = write_chunk(w, FILE_CHUNK_DEFINITIONS, &w->definitions);
 	buf_clear(&w->definitions);
 	gather_samples(w);
+	if (r == 0 && w->raw.overflow)
+		r = -E_TOOBIG;
 	if (r == 0 && w->raw.size != 0)
 		r = write_chunk(w, FILE_CHUNK_SAMPLES, &w->raw);
 	w->from_real_ns = w->to_real_ns = 0;

@@ -8,8 +8,10 @@
 #include "base/xalloc.h"
 #include "file/reader.h"
 
-/* A run that waits for its ticks and for the account behind it. */
+/* A run that waits for the account behind it.  Its strata are in the same chunk: it
+ * is weighed at the end of that, before they are dropped. */
 struct pending {
+	int64_t start_ns, wall_ns;
 	uint64_t first, ticks;
 	uint32_t stack;
 	uint32_t state;
@@ -24,6 +26,7 @@ struct account {
 struct thread {
 	struct pending *runs;
 	size_t run_count, run_capacity;
+	size_t weighed;           /* of the runs */
 	struct account *accounts; /* that came with the chunk in hand */
 	size_t account_count, account_capacity;
 	bool has_account; /* last is one */
@@ -52,7 +55,16 @@ struct loader {
 	size_t listed_count, listed_capacity;
 	struct load_run *batch; /* of a chunk, to be sorted */
 	size_t batch_count, batch_capacity;
+	int64_t wall_ns, cpu_ns; /* given so far */
 };
+
+/* Times of a hostile file add up to no more than this, all together. */
+#define MOST_NS (INT64_MAX / 4)
+
+static int64_t add_ns(int64_t a, int64_t b)
+{
+	return b > MOST_NS - a ? MOST_NS : a + b;
+}
 
 static struct thread *thread_of(struct loader *l, uint32_t number)
 {
@@ -87,7 +99,12 @@ static struct segment *segment_of(struct loader *l, uint32_t number)
 static void add_ticks(struct loader *l, const struct file_ticks *t)
 {
 	struct segment *s = segment_of(l, model_segment_of_file(l->m, t->segment));
+	const struct block *last =
+		s->block_count != 0 ? &s->blocks[s->block_count - 1] : NULL;
 
+	/* They come in order, so that they can be searched. */
+	if (last != NULL && t->first < last->first + last->count)
+		return;
 	s->blocks = xgrow(
 		s->blocks, s->block_count, &s->block_capacity, sizeof(*s->blocks));
 	s->blocks[s->block_count++] = (struct block){
@@ -101,12 +118,19 @@ static void add_ticks(struct loader *l, const struct file_ticks *t)
 /* The block a tick lies in, or NULL. */
 static const struct block *block_at(const struct segment *s, uint64_t tick)
 {
-	/* They come in order, and what is asked for is mostly near the end. */
-	for (size_t i = s->block_count; i-- > 0;)
-		if (tick >= s->blocks[i].first &&
-			tick - s->blocks[i].first < s->blocks[i].count)
-			return &s->blocks[i];
-	return NULL;
+	size_t low = 0, high = s->block_count;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (s->blocks[middle].first <= tick)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	const struct block *b = low != 0 ? &s->blocks[low - 1] : NULL;
+
+	return b != NULL && tick - b->first < b->count ? b : NULL;
 }
 
 /* Start and weight of ticks [first, first + ticks); false when some are not known. */
@@ -127,7 +151,7 @@ static bool weigh(const struct segment *s, uint64_t first, uint64_t ticks,
 			n = ticks;
 		if (*ret_start == 0)
 			*ret_start = b->start_ns + (int64_t)skipped * b->length_ns;
-		wall += (int64_t)n * b->length_ns;
+		wall = add_ns(wall, (int64_t)n * b->length_ns);
 		first += n;
 		ticks -= n;
 	}
@@ -154,7 +178,7 @@ static void drop_blocks(struct loader *l)
 /* --- runs --- */
 
 static struct load_run resolve(
-	struct loader *l, uint32_t number, const struct pending *p, bool *ret_known)
+	struct loader *l, uint32_t number, const struct pending *p)
 {
 	uint32_t segment = model_thread(l->m, number)->segment;
 	struct load_run r = {
@@ -164,18 +188,39 @@ static struct load_run resolve(
 		.state = p->state,
 		.tick = p->first,
 		.ticks = p->ticks,
+		.start_ns = p->start_ns,
+		.wall_ns = p->wall_ns,
 	};
 
-	*ret_known = weigh(
-		segment_of(l, segment), p->first, p->ticks, &r.start_ns, &r.wall_ns);
 	if ((p->state & REC_RUNNING) != 0)
 		r.cpu_ns = r.wall_ns;
 	return r;
 }
 
-static void give(struct loader *l, const struct load_run *r)
+/* Start and weight of the runs that came with the chunk. */
+static void weigh_runs(struct loader *l, uint32_t number, struct thread *t)
 {
-	l->o->run(l->m, r, l->o->context);
+	const struct segment *s = segment_of(l, model_thread(l->m, number)->segment);
+
+	for (; t->weighed < t->run_count; t->weighed++) {
+		struct pending *p = &t->runs[t->weighed];
+
+		if (!weigh(s, p->first, p->ticks, &p->start_ns, &p->wall_ns))
+			p->wall_ns = 0;
+	}
+}
+
+static void give(struct loader *l, const struct load_run *run)
+{
+	struct load_run r = *run;
+
+	if (r.wall_ns > MOST_NS - l->wall_ns)
+		r.wall_ns = MOST_NS - l->wall_ns;
+	if (r.cpu_ns > MOST_NS - l->cpu_ns)
+		r.cpu_ns = MOST_NS - l->cpu_ns;
+	l->wall_ns += r.wall_ns;
+	l->cpu_ns += r.cpu_ns;
+	l->o->run(l->m, &r, l->o->context);
 }
 
 static void give_not_sampled(struct loader *l, uint32_t number, int64_t cpu_ns)
@@ -193,17 +238,24 @@ static void give_not_sampled(struct loader *l, uint32_t number, int64_t cpu_ns)
 		give(l, &r);
 }
 
+static void drop_runs(struct thread *t, size_t count)
+{
+	if (count == 0)
+		return;
+	memmove(t->runs, t->runs + count, (t->run_count - count) * sizeof(*t->runs));
+	t->run_count -= count;
+	t->weighed -= count;
+}
+
 /* The runs [0, count) of a thread lie before an account: spread its CPU time. */
 static void give_accounted(struct loader *l, uint32_t number, struct thread *t,
 	size_t count, int64_t cpu_ns)
 {
 	int64_t running = 0;
-	bool known;
-
 	for (size_t i = 0; i < count; i++)
-		running += resolve(l, number, &t->runs[i], &known).cpu_ns;
+		running = add_ns(running, resolve(l, number, &t->runs[i]).cpu_ns);
 	for (size_t i = 0; i < count; i++) {
-		struct load_run r = resolve(l, number, &t->runs[i], &known);
+		struct load_run r = resolve(l, number, &t->runs[i]);
 
 		if (running > 0)
 			r.cpu_ns = (int64_t)((double)r.cpu_ns * (double)cpu_ns /
@@ -213,8 +265,19 @@ static void give_accounted(struct loader *l, uint32_t number, struct thread *t,
 	}
 	if (running == 0)
 		give_not_sampled(l, number, cpu_ns);
-	memmove(t->runs, t->runs + count, (t->run_count - count) * sizeof(*t->runs));
-	t->run_count -= count;
+	drop_runs(t, count);
+}
+
+/* Runs that no account precedes have no difference to share in. */
+static void give_unaccounted(
+	struct loader *l, uint32_t number, struct thread *t, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		struct load_run r = resolve(l, number, &t->runs[i]);
+
+		give(l, &r);
+	}
+	drop_runs(t, count);
 }
 
 static int compare_accounts(const void *a, const void *b)
@@ -226,18 +289,23 @@ static int compare_accounts(const void *a, const void *b)
 
 static void settle_accounts(struct loader *l, uint32_t number, struct thread *t)
 {
-	qsort(t->accounts, t->account_count, sizeof(*t->accounts), compare_accounts);
+	if (t->account_count != 0)
+		qsort(t->accounts, t->account_count, sizeof(*t->accounts),
+			compare_accounts);
 	for (size_t i = 0; i < t->account_count; i++) {
 		const struct account *a = &t->accounts[i];
 		size_t count = 0;
-		int64_t used = t->has_account && a->cpu_ns > t->last_cpu_ns
-				       ? (int64_t)(a->cpu_ns - t->last_cpu_ns)
-				       : 0;
+		uint64_t used = t->has_account && a->cpu_ns > t->last_cpu_ns
+					? a->cpu_ns - t->last_cpu_ns
+					: 0;
 
 		while (count < t->run_count && t->runs[count].first < a->tick)
 			count++;
 		if (t->has_account)
-			give_accounted(l, number, t, count, used);
+			give_accounted(l, number, t, count,
+				used < MOST_NS ? (int64_t)used : MOST_NS);
+		else
+			give_unaccounted(l, number, t, count);
 		t->has_account = true;
 		t->last_cpu_ns = a->cpu_ns;
 	}
@@ -256,14 +324,12 @@ static int compare_runs(const void *a, const void *b)
 /* All runs of a thread, unaccounted, into the batch. */
 static void batch_runs(struct loader *l, uint32_t number, struct thread *t)
 {
-	bool known;
-
 	for (size_t i = 0; i < t->run_count; i++) {
 		l->batch = xgrow(l->batch, l->batch_count, &l->batch_capacity,
 			sizeof(*l->batch));
-		l->batch[l->batch_count++] = resolve(l, number, &t->runs[i], &known);
+		l->batch[l->batch_count++] = resolve(l, number, &t->runs[i]);
 	}
-	t->run_count = t->account_count = 0;
+	t->run_count = t->account_count = t->weighed = 0;
 }
 
 static void give_batch(struct loader *l)
@@ -284,6 +350,7 @@ static void on_flush(struct loader *l)
 		uint32_t number = l->listed[i];
 		struct thread *t = &l->threads[number];
 
+		weigh_runs(l, number, t);
 		if (l->o->cpu)
 			settle_accounts(l, number, t);
 		else
@@ -301,19 +368,16 @@ static void on_flush(struct loader *l)
 /* The end of the file: what no account follows is given as it is. */
 static void on_end(struct loader *l)
 {
-	bool known;
-
 	on_flush(l);
 	for (size_t i = 0; i < l->listed_count; i++) {
 		struct thread *t = &l->threads[l->listed[i]];
 
 		for (size_t j = 0; j < t->run_count; j++) {
-			struct load_run r =
-				resolve(l, l->listed[i], &t->runs[j], &known);
+			struct load_run r = resolve(l, l->listed[i], &t->runs[j]);
 
 			give(l, &r);
 		}
-		t->run_count = 0;
+		t->run_count = t->weighed = 0;
 		t->listed = false;
 	}
 	l->listed_count = 0;

@@ -205,7 +205,7 @@ static uint32_t offset(struct reader *r, unsigned index, uint64_t size, unsigned
 	uint64_t v = word(r, index);
 	uint64_t limit = size != 0 && size < MAX_OFFSET ? size : MAX_OFFSET;
 
-	if (v + width > limit || v % width != 0) {
+	if (limit < width || v > limit - width || v % width != 0) {
 		if (r->bad_word == 0)
 			r->bad_word = index;
 		return 0;

@@ -140,8 +140,9 @@ static bool next_location(struct py_lines *it, struct py_line_range *ret)
 	case LOC_LONG:
 		it->line = add_line(it->line, get_signed_varint(it));
 		end_line_step = (int32_t)get_varint(it);
-		column = (int32_t)get_varint(it) - 1;
-		end_column = (int32_t)get_varint(it) - 1;
+		/* Of 32 bits, in a hostile table. */
+		column = (int32_t)(get_varint(it) & INT32_MAX) - 1;
+		end_column = (int32_t)(get_varint(it) & INT32_MAX) - 1;
 		break;
 	case LOC_ONE_LINE_0:
 	case LOC_ONE_LINE_0 + 1:

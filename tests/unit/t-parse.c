@@ -63,8 +63,7 @@ static bool all_below(uint64_t from_max, uint64_t to_max)
 
 static void test_small_numbers(void)
 {
-	tap_todo(all_below(0, 8), "max - digit wraps around in parse_number()",
-		"no number passes a maximum of 0 to 8");
+	tap_ok(all_below(0, 8), "no number passes a maximum of 0 to 8");
 	tap_ok(all_below(9, 120), "nor one of 9 to 120");
 }
 

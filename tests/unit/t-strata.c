@@ -85,7 +85,7 @@ static struct result sample(place_function *place, int64_t length, int seconds,
 	uint64_t random = seed;
 
 	strata_init(&s, seed, 12345, length);
-	for (now = s.tick; now < end; now = s.tick > now ? s.tick : now) {
+	for (now = s.tick; now<end; now = s.tick> now ? s.tick : now) {
 		if (late_ns != 0)
 			now += (int64_t)(draw(&random) % (uint64_t)late_ns);
 		busy += place(now) ? (double)s.length : 0;
@@ -118,7 +118,8 @@ static double sample_by_distance(place_function *place, int64_t length, int seco
 static void check(const char *what, double got, double wanted, double tolerance)
 {
 	if (!tap_ok(fabs(got - wanted) <= tolerance, "%s", what))
-		printf("# %.3f, wanted %.3f within %.3f points\n", got, wanted, tolerance);
+		printf("# %.3f, wanted %.3f within %.3f points\n", got, wanted,
+			tolerance);
 	else
 		printf("# %.3f of %.3f points\n", got, wanted);
 }
@@ -127,8 +128,8 @@ static void test_shares(void)
 {
 	enum { SECONDS = 20000 };
 
-	check("1 ms of every 5", sample(one_in_five, 10 * MS, SECONDS, false, 0, 1).share, 20,
-		0.1);
+	check("1 ms of every 5",
+		sample(one_in_five, 10 * MS, SECONDS, false, 0, 1).share, 20, 0.1);
 	check("1 ms of every 20, at a high rate",
 		sample(one_in_twenty, 1 * MS, SECONDS, false, 0, 2).share, 5, 0.1);
 	check("1 ms of every 20, at a low rate",
@@ -136,13 +137,15 @@ static void test_shares(void)
 	check("in lockstep with the strata",
 		sample(in_lockstep, 10 * MS, SECONDS, false, 0, 4).share, 50, 0.1);
 	check("load that steps, rate that follows it",
-		sample(load_steps, 1 * MS, SECONDS, true, 0, 5).share, 100.0 * 3 / 14, 0.1);
+		sample(load_steps, 1 * MS, SECONDS, true, 0, 5).share, 100.0 * 3 / 14,
+		0.1);
 	check("1 ms of every 20, rate that follows it",
 		sample(one_in_twenty, 1 * MS, SECONDS, true, 0, 6).share, 5, 0.1);
-	/* A late tick is drawn towards the end of its stratum: harmless, unless strata and
-	 * program are in step (then 0.1 points, for ticks late by 40 % of a stratum). */
-	check("ticks taken late", sample(out_of_step, 10 * MS, SECONDS, false, 4 * MS, 7).share,
-		20, 0.1);
+	/* A late tick is drawn towards the end of its stratum: harmless, unless strata
+	 * and program are in step (then 0.1 points, for ticks late by 40 % of a
+	 * stratum). */
+	check("ticks taken late",
+		sample(out_of_step, 10 * MS, SECONDS, false, 4 * MS, 7).share, 20, 0.1);
 	check("ticks taken later than a stratum",
 		sample(out_of_step, 1 * MS, SECONDS, false, 3 * MS, 8).share, 20, 0.1);
 }
@@ -152,10 +155,12 @@ static void test_wrong_way(void)
 {
 	double got = sample_by_distance(in_lockstep, 10 * MS, 2000);
 
-	tap_ok(fabs(got - 50) > 5, "distance to the last sample is wrong in lockstep (%.1f)", got);
+	tap_ok(fabs(got - 50) > 5,
+		"distance to the last sample is wrong in lockstep (%.1f)", got);
 	got = sample_by_distance(one_in_twenty, 3 * MS, 20000);
 	tap_ok(fabs(got - 5) > 0.5,
-		"distance to the last sample is wrong when the rate follows the load (%.2f)", got);
+		"distance to the last sample is wrong when the rate follows the load (%.2f)",
+		got);
 }
 
 static void test_order(void)

@@ -71,24 +71,6 @@ static inline bool tap_str(const char *got, const char *wanted, const char *what
 	return equal;
 }
 
-/* A check that fails until a known bug is mended: it does not fail the test.  Make it
- * a tap_ok() with the fix. */
-__attribute__((format(printf, 3, 4))) static inline bool tap_todo(
-	bool ok, const char *bug, const char *format, ...)
-{
-	va_list args;
-
-	printf("%sok %u - ", ok ? "" : "not ", ++tap_count);
-	va_start(args, format);
-	vprintf(format, args);
-	va_end(args);
-	if (!ok)
-		printf(" # TODO %s", bug);
-	printf("\n");
-	(void)fflush(stdout);
-	return ok;
-}
-
 /* A check that cannot be made here, and why. */
 static inline void tap_skip(const char *what, const char *why)
 {
