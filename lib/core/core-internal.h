@@ -138,25 +138,27 @@ struct path_entry {
 
 /* One frame of a chain as it lies in memory. */
 struct raw_frame {
-	uint64_t at, code, instr;
+	uint64_t at, previous, code, instr;
 	bool own; /* on the thread's own stack, not in a generator */
 };
 
 /* One frame of a chain, as stored. */
 struct frame {
+	uint64_t at;
 	uint32_t code; /* index of a struct code, from 1 */
 	uint32_t position;
+	bool own; /* on the thread's own stack, not in a generator */
 };
 
 /* One reading of a chain, leaf first. */
 struct walk {
 	uint32_t frames; /* in the chain, those not shown left out */
-	uint32_t stored;
-	bool complete; /* every frame plausible, down to the root */
+	uint32_t stored; /* when not complete: those plausible before one that is not */
+	bool complete;   /* every frame plausible, down to the root */
+	int dbg_entry, dbg_ended;
+	bool edge;     /* the leaf and its caller read alike again at once */
 	uint64_t path; /* over everything but the leaf's position */
 	struct frame *frame;
-	/* As read, to see whether the leaf's edge reads alike again. */
-	uint64_t leaf, leaf_code, caller, caller_instr;
 };
 
 /* The strata since the last TICKS record. */
@@ -205,6 +207,7 @@ struct core {
 	int64_t stopped_since; /* 0: the program is not stopped */
 	struct tick_block block;
 	int64_t last_tick_ns;
+	int64_t learn_until; /* the next tick of those without strata; 0 with strata */
 
 	/* The window of cpu.c. */
 	int64_t window_ns;
@@ -282,8 +285,6 @@ int sample_check_layout(struct core *c);
 void walk_read(struct core *c, uint64_t ts, struct walk *w);
 /* Has the thread state a frame? */
 bool walk_has_frame(struct core *c, uint64_t ts);
-/* Does the edge from the leaf to its caller still read as in w? */
-bool walk_edge_again(struct core *c, uint64_t ts, const struct walk *w);
 
 /* threads.c */
 struct thread *thread_find(struct core *c, uint64_t ts);

@@ -13,17 +13,17 @@
  *   - if its path is known, or
  *   - if nobody took the GIL during the reading and the thread does not hold it
  *     (its frames cannot have changed), or
- *   - if a second reading equals it;
- * the last two teach the path.  Else further readings are made only to learn paths;
- * if the first one's is then known, it is good after all.  What remains is cut to
- * the longest known piece from the root, with the leaf if its edge reads alike
- * again, and marked approximate.  An approximate edge teaches nothing.
+ *   - if only the leaf is new, and it and its caller read alike again at once.
+ * The last two teach the path, as does what two readings in a row have in common:
+ * further ones are made only to learn, and if the first one's path is then known, it
+ * is good after all.  What remains is shown as it was read and marked approximate; it
+ * teaches nothing.
  */
 #include "core/core-internal.h"
 
 enum {
 	LEARNING_READS = 8,
-	APART_NS = 300,
+	GRAFTED_FRAMES = 4,
 	RELIST_NS = 50000000,
 };
 
@@ -90,9 +90,9 @@ static uint32_t known_path(struct core *c, const struct walk *w)
 	return k.node;
 }
 
-/* Make the whole path known.  Returns its node, or 0 when a part could not be read
- * or sent. */
-static uint32_t teach(struct core *c, const struct walk *w)
+/* Make the path of so many of the frames, from the root, known.  Returns its node, or 0
+ * when a part could not be read or sent. */
+static uint32_t teach(struct core *c, const struct walk *w, uint32_t frames)
 {
 	uint32_t node = 0, call = 0;
 
@@ -101,7 +101,7 @@ static uint32_t teach(struct core *c, const struct walk *w)
 		if (node == 0)
 			return 0;
 	}
-	for (uint32_t i = w->stored; i-- > 0;) {
+	for (uint32_t i = w->stored; i-- > w->stored - frames;) {
 		node = node_make(c, node, call, REC_NODE_PYTHON, w->frame[i].code);
 		if (node == 0)
 			return 0;
@@ -125,10 +125,34 @@ static bool still(struct core *c, const struct thread *t)
 	       switches == g->switches && holder == g->holder;
 }
 
-static bool equal_walks(const struct walk *a, const struct walk *b)
+/*
+ * How many frames from the root two readings have in common: the same frames, running
+ * the same code, that call each other at the same places.  Only the last one may be
+ * further on, and that must not be a generator: its link to a caller may be an old one.
+ */
+static uint32_t common_frames(const struct walk *a, const struct walk *b)
 {
-	return a->complete && b->complete && a->path == b->path &&
-	       a->stored == b->stored;
+	uint32_t n = 0;
+
+	if (!a->complete || !b->complete)
+		return 0;
+	if (a->path == b->path && a->stored == b->stored)
+		return a->stored;
+	if (a->frames != a->stored || b->frames != b->stored)
+		return 0;
+	while (n < a->stored && n < b->stored) {
+		const struct frame *x = &a->frame[a->stored - 1 - n];
+		const struct frame *y = &b->frame[b->stored - 1 - n];
+
+		if (x->at != y->at || x->code != y->code)
+			break;
+		n++;
+		if (x->position != y->position)
+			break;
+	}
+	while (n != 0 && !a->frame[a->stored - n].own)
+		n--;
+	return n;
 }
 
 /* What is to be shown of a thread. */
@@ -138,38 +162,89 @@ struct place {
 	bool approximate;
 };
 
-/* The longest known piece of the walk from the root. */
-static struct place cut(struct core *c, const struct walk *w, bool keep_leaf)
+/*
+ * What a reading shows that could not be proven: the longest known piece from the root,
+ * and on it the frames as they were read.  To leave these out would give the time of
+ * short calls to their callers.  At which instruction they were called was read later
+ * than they were, and is left open, but for a leaf whose edge reads alike again.
+ */
+static struct place as_read(struct core *c, const struct walk *w)
 {
 	struct known k = follow(c, w);
 	struct place p = { .approximate = true, .position = PY_NO_POSITION };
+	uint32_t above = w->stored - k.frames;
 
-	if (k.frames == w->stored || (k.frames + 1 == w->stored && keep_leaf)) {
-		p.node = k.node;
-		p.position = w->frame[0].position;
-		if (k.frames != w->stored)
-			p.node = node_make(c, k.node,
-				w->stored > 1 ? w->frame[1].position + 1 : 0,
-				REC_NODE_PYTHON, w->frame[0].code);
-		if (p.node != 0)
-			return p;
+	p.node = k.node;
+	if (k.frames != 0)
+		p.position = w->frame[above].position;
+	while (above-- > 0) {
+		uint32_t call = above == 0 && w->edge && w->stored > 1
+					? w->frame[1].position + 1
+					: 0;
+		uint32_t node = node_make(
+			c, p.node, call, REC_NODE_PYTHON, w->frame[above].code);
+
+		if (node == 0)
+			break;
+		p.node = node;
+		p.position = w->frame[above].position;
 	}
-	if (k.frames != 0) {
-		p.node = k.node;
-		p.position = w->frame[w->stored - k.frames].position;
-		return p;
-	}
-	p.node = node_make(c, 0, 0, REC_NODE_UNREADABLE, 0);
-	count(c, RING_UNREADABLE, 1);
 	return p;
 }
 
-static void let_time_pass(struct core *c)
+/*
+ * A reading that was torn has its leaf all the same: put the frames of it down to one
+ * that the later, whole reading has as well on top of those of that one.  Returns the
+ * reading to be shown.
+ */
+static struct walk *graft(struct walk *torn, struct walk *whole)
 {
-	int64_t until = loop_now(c) + APART_NS;
+	if (!whole->complete || whole->frames != whole->stored)
+		return whole;
+	for (uint32_t i = 0; i < torn->stored && i < GRAFTED_FRAMES; i++)
+		for (uint32_t j = 0; j < whole->stored; j++) {
+			uint32_t rest = whole->stored - j;
 
-	while (loop_now(c) < until)
-		arch_pause();
+			if (torn->frame[i].at != whole->frame[j].at ||
+				torn->frame[i].code != whole->frame[j].code ||
+				i + rest > MAX_STORED_FRAMES)
+				continue;
+			if (i == 0)
+				whole->frame[j].position = torn->frame[0].position;
+			memcpy(torn->frame + i, whole->frame + j,
+				rest * sizeof(torn->frame[0]));
+			torn->frames = torn->stored = i + rest;
+			torn->complete = true;
+			return torn;
+		}
+	return whole;
+}
+
+static struct place unreadable(struct core *c)
+{
+	count(c, RING_UNREADABLE, 1);
+	return (struct place){
+		.approximate = true,
+		.position = PY_NO_POSITION,
+		.node = node_make(c, 0, 0, REC_NODE_UNREADABLE, 0),
+	};
+}
+
+/*
+ * Only the leaf is new, and was seen twice at one moment: that teaches it.  Not in 3.11
+ * and 3.12, where memory may say for as long as 100 ns what is not true: a new
+ * interpreter loop makes its struct on the C stack the current one before it enters its
+ * frame there, and a frame is made the current one before it is linked to its caller.
+ */
+static bool learn_leaf(struct core *c, const struct walk *w)
+{
+	return w->complete && w->edge && w->stored != 0 &&
+	       follow(c, w).frames + 1 == w->stored && teach(c, w, w->stored) != 0;
+}
+
+static bool may_learn(struct core *c)
+{
+	return c->learn_until == 0 || loop_now(c) < c->learn_until;
 }
 
 /* The first reading, in walks[0], is not known as it stands. */
@@ -177,36 +252,38 @@ static struct place settle(struct core *c, struct thread *t)
 {
 	struct walk *first = &c->walks[0], *previous = first;
 	struct place p = { .position = first->frame[0].position };
-	bool edge = first->complete && walk_edge_again(c, t->ts, first);
 
 	if (first->complete && still(c, t)) {
-		p.node = teach(c, first);
+		p.node = teach(c, first, first->stored);
 		if (p.node != 0)
 			return p;
 	}
-	for (unsigned i = 0; i < LEARNING_READS; i++) {
+	if (learn_leaf(c, first)) {
+		p.node = known_path(c, first);
+		if (p.node != 0)
+			return p;
+	}
+	for (unsigned i = 0; i < LEARNING_READS && may_learn(c); i++) {
 		struct walk *next = &c->walks[previous == &c->walks[1] ? 2 : 1];
 
-		/* Two readings may both fit into the few ns in which memory is between
-		 * two states: equal ones prove something only when they are further
-		 * apart. */
-		let_time_pass(c);
 		walk_read(c, t->ts, next);
-		if (equal_walks(next, previous)) {
-			uint32_t node = teach(c, next);
+		bool learned = learn_leaf(c, next);
+		uint32_t common = common_frames(next, previous);
 
-			p.node = previous == first ? node : known_path(c, first);
+		learned |= common != 0 && teach(c, next, common) != 0;
+		if (learned) {
+			p.node = known_path(c, first);
 			if (p.node != 0)
 				return p;
 		}
 		previous = next;
 	}
+	if (!first->complete)
+		first = graft(first, previous);
+	p = (struct place){ 0 };
 	if (first->complete && first->stored != 0)
-		return cut(c, first, edge);
-	if (previous->complete && previous->stored != 0)
-		return cut(c, previous, false);
-	previous->stored = 0;
-	return cut(c, previous, false);
+		p = as_read(c, first);
+	return p.node != 0 ? p : unreadable(c);
 }
 
 static uint8_t state_of(struct core *c, struct thread *t, bool holds)
@@ -222,13 +299,12 @@ static uint8_t state_of(struct core *c, struct thread *t, bool holds)
 	return (uint8_t)(REC_RUNNING | REC_GIL | (collecting != 0 ? REC_GC : 0));
 }
 
-/* Read a thread's chain and enter what it shows. */
-static void look(struct core *c, struct thread *t, bool holds)
+/* Enter what a thread's chain, read into walks[0], shows. */
+static void enter(struct core *c, struct thread *t, bool holds)
 {
 	struct walk *w = &c->walks[0];
 	struct place p = { 0 };
 
-	walk_read(c, t->ts, w);
 	t->fresh = false;
 	if (w->frames == 0) {
 		/* Torn, or no Python frames at all: ask once more. */
@@ -266,6 +342,12 @@ static void look(struct core *c, struct thread *t, bool holds)
 	run_set(c, t, p.node, p.position, state);
 }
 
+static void look(struct core *c, struct thread *t)
+{
+	walk_read(c, t->ts, &c->walks[0]);
+	enter(c, t, false);
+}
+
 /* --- one tick --- */
 
 /* What the ledger says now; the holders' chains are read right behind it. */
@@ -286,23 +368,32 @@ static void read_ledger(struct core *c, struct gil *g)
 	count(c, RING_GIL_SWITCHES, c->all_changed ? 0 : g->new_switches);
 }
 
+/*
+ * Its chain is read before anything else of it: what is loaded from the lines that a
+ * running thread writes makes its next writes wait for them, and which frame is seen
+ * then is the one it was at when it had to wait (ten points of the shares by depth
+ * on 3.12).
+ */
 static void look_at_holder(struct core *c, struct gil *g)
 {
 	struct thread *t = g->holder != 0 ? thread_find(c, g->holder) : NULL;
 
+	if (t != NULL)
+		walk_read(c, t->ts, &c->walks[0]);
 	if (t == NULL || !thread_linked(c, t)) {
 		/* Unknown or gone: the list tells. */
 		threads_list(c);
 		t = g->holder != 0 ? thread_find(c, g->holder) : NULL;
 		if (t == NULL)
 			return;
+		walk_read(c, t->ts, &c->walks[0]);
 	}
 	if (g->locked) {
 		t->last_held = c->tick;
 		t->held_ns += c->strata.length;
 		t->look = true;
 	}
-	look(c, t, g->locked);
+	enter(c, t, g->locked);
 }
 
 static bool heads_moved(struct core *c)
@@ -342,7 +433,7 @@ static void look_at_others(struct core *c)
 		if (t->fresh || c->all_changed || g->new_switches > 1 ||
 			g->interpreters > 1 ||
 			(g->new_switches == 1 && t->ts == g->old_holder))
-			look(c, t, false);
+			look(c, t);
 		else if (t->ask && t->in_run)
 			run_set(c, t, t->node, t->position,
 				(uint8_t)((t->state & ~REC_RUNNING) |

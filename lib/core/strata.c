@@ -35,6 +35,13 @@ void strata_init(struct strata *s, uint64_t seed, int64_t now, int64_t length)
 	place_tick(s);
 }
 
+int64_t strata_spacing(struct strata *s, int64_t mean)
+{
+	uint64_t high = draw(s) >> 32;
+
+	return mean / 2 + (int64_t)((uint64_t)mean * high >> 32);
+}
+
 void strata_set_length(struct strata *s, int64_t length)
 {
 	s->next_length = length;

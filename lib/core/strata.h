@@ -26,6 +26,12 @@ struct strata {
 /* Begin with a stratum that starts at now.  seed may be anything. */
 void strata_init(struct strata *s, uint64_t seed, int64_t now, int64_t length);
 
+/*
+ * For ticks without strata: the ns from one to the next, anything between half of the
+ * mean and one and a half, mean below 2^31.
+ */
+int64_t strata_spacing(struct strata *s, int64_t mean);
+
 /* Length of the strata after this one. */
 void strata_set_length(struct strata *s, int64_t length);
 

@@ -18,6 +18,7 @@ enum { MAX_CODES = 4096, LONGEST_PAUSE_NS = 400000 };
 struct layout {
 	int32_t ts_frame, cframe_frame, fr_code, fr_previous, fr_owner, owner_skip;
 	uint32_t code_tag_mask;
+	int32_t ts_top; /* of the data stack; -1: not to be asked */
 };
 
 static struct layout layout;
@@ -72,6 +73,11 @@ static void *read_on(void *unused)
 
 		if (frame != NULL && layout.cframe_frame >= 0)
 			frame = pointer(load(frame + layout.cframe_frame));
+		/* 3.11 gives a frame's memory back before its caller is the current
+		 * one. */
+		if (frame != NULL && layout.ts_top >= 0 &&
+			load(thread_state + layout.ts_top) == (uintptr_t)frame)
+			frame = pointer(load(frame + layout.fr_previous));
 		if (frame != NULL && layout.owner_skip >= 0 &&
 			frame[layout.fr_owner] == layout.owner_skip)
 			frame = pointer(load(frame + layout.fr_previous));

@@ -23,8 +23,11 @@ int main(int argc, char **argv)
 	}
 	const struct py_layout *l = &found.layout;
 
-	printf("%d %d %d %d %d %d %u\n", (int)l->ts_frame, (int)l->cframe_frame,
+	bool top_tells = l->cframe_frame != PY_NONE && l->owner_skip == PY_NONE;
+
+	printf("%d %d %d %d %d %d %u %d\n", (int)l->ts_frame, (int)l->cframe_frame,
 		(int)l->fr_code, (int)l->fr_previous, (int)l->fr_owner,
-		(int)l->owner_skip, l->code_tag_mask);
+		(int)l->owner_skip, l->code_tag_mask,
+		top_tells ? (int)l->ts_datastack_chunk + 8 : -1);
 	return 0;
 }

@@ -88,7 +88,7 @@ class NaiveReader(object):
         state.restype = ctypes.c_void_p
         self.ctypes = ctypes
         self.library = ctypes.CDLL(library)
-        layout = (ctypes.c_int32 * 7)(*(int(w) for w in words))
+        layout = (ctypes.c_int32 * 8)(*(int(w) for w in words))
         if self.library.naive_start(ctypes.c_void_p(state()), layout) != 0:
             raise SystemExit("no thread for the naive reader")
 
