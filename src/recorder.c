@@ -78,8 +78,8 @@ struct recorder {
 	bool reaper;
 
 	int signals;
-	sigset_t old_mask;
-	bool interrupted; /* attached: asked to end */
+	struct target_signals given; /* for the command */
+	bool interrupted;            /* attached: asked to end */
 	bool passed_on[65];
 
 	int64_t started_ns, follow_ns, flushed_ns, named_ns, children_ns, search_ns;
@@ -384,7 +384,7 @@ static int spawn(struct recorder *r)
 		.argv = r->o->argv,
 		.preload = r->preload,
 		.socket_path = r->socket_path,
-		.mask = &r->old_mask,
+		.signals = &r->given,
 	};
 	int code = target_start(&t, &r->child, &err);
 
@@ -651,7 +651,8 @@ static void set_up_signals(struct recorder *r)
 	(void)sigaddset(&mask, SIGUSR2);
 	/* A blocked signal that is ignored is dropped: as in any script's background
 	 * job, SIGINT may come to us ignored.  The command gets back what we got. */
-	(void)sigprocmask(SIG_BLOCK, &mask, &r->old_mask);
+	target_signals_save(&r->given);
+	(void)sigprocmask(SIG_BLOCK, &mask, NULL);
 	r->signals = signalfd(-1, &mask, SFD_CLOEXEC | SFD_NONBLOCK);
 }
 

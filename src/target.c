@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -12,6 +13,45 @@
 #include "base/xalloc.h"
 
 extern char **environ;
+
+/* As the kernel has it: sigaction() refuses the signals of the C library's own. */
+struct kernel_action {
+	uintptr_t handler;
+	unsigned long flags;
+	uintptr_t restorer;
+	uint64_t mask;
+};
+
+enum { SIGNALS = 64 };
+
+static long kernel_sigaction(
+	int sig, const struct kernel_action *action, struct kernel_action *ret_old)
+{
+	return syscall(SYS_rt_sigaction, sig, action, ret_old, sizeof(action->mask));
+}
+
+void target_signals_save(struct target_signals *ret)
+{
+	ret->ignored = 0;
+	(void)sigprocmask(SIG_SETMASK, NULL, &ret->mask);
+	for (int sig = 1; sig <= SIGNALS; sig++) {
+		struct kernel_action action;
+
+		if (kernel_sigaction(sig, NULL, &action) == 0 &&
+			action.handler == (uintptr_t)SIG_IGN)
+			ret->ignored |= UINT64_C(1) << (sig - 1);
+	}
+}
+
+static void restore_signals(const struct target_signals *s)
+{
+	struct kernel_action ignore = { .handler = (uintptr_t)SIG_IGN };
+
+	for (int sig = 1; sig <= SIGNALS; sig++)
+		if ((s->ignored >> (sig - 1) & 1) != 0)
+			(void)kernel_sigaction(sig, &ignore, NULL);
+	(void)sigprocmask(SIG_SETMASK, &s->mask, NULL);
+}
 
 /* In the child: this process's environment with the two entries of the preload
  * library (lib/preload/preload.c) added. */
@@ -29,7 +69,7 @@ static void set_environment(const struct target_options *o)
 /* In the child; comes back only when the command cannot be executed. */
 static int execute(const struct target_options *o)
 {
-	(void)sigprocmask(SIG_SETMASK, o->mask, NULL);
+	restore_signals(o->signals);
 	set_environment(o);
 	(void)execvp(o->argv[0], o->argv);
 	return errno;

@@ -5,15 +5,26 @@
 /* Starting the command that is to be recorded. */
 
 #include <signal.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 #include "base/err.h"
 
+/* What a process was given of signals. */
+struct target_signals {
+	sigset_t mask;
+	uint64_t ignored; /* bit sig - 1 */
+};
+
+/* Of this process.  To be called before its first thread is made: the C library then
+ * takes signal 33 for itself, which may have been ignored, and hides that. */
+void target_signals_save(struct target_signals *ret);
+
 struct target_options {
 	char **argv;
-	const char *preload;     /* path of the preload library */
-	const char *socket_path; /* where its task says hello */
-	const sigset_t *mask;    /* signals blocked in the command, as in the shell */
+	const char *preload;                  /* path of the preload library */
+	const char *socket_path;              /* where its task says hello */
+	const struct target_signals *signals; /* for the command */
 };
 
 /*

@@ -207,6 +207,8 @@ struct core {
 	int64_t stopped_since; /* 0: the program is not stopped */
 	struct tick_block block;
 	int64_t last_tick_ns;
+	int64_t gap_from; /* since when no ticks are taken, and why; 0: they are */
+	enum record_gap gap_why;
 	int64_t learn_until; /* the next tick of those without strata; 0 with strata */
 
 	/* The window of cpu.c. */
@@ -327,6 +329,8 @@ void run_close(struct core *c, struct thread *t);
 void runs_tick(struct core *c, int64_t start, int64_t length, bool late);
 void runs_spin_tick(struct core *c, int64_t from, int64_t to);
 void runs_gap(struct core *c, int64_t from, int64_t to, enum record_gap why);
+/* The gap in hand, if there is one, ends at now. */
+void runs_end_gap(struct core *c, int64_t now);
 /* Close every run and the block of ticks; once a second and at the end. */
 void runs_cut(struct core *c);
 void runs_publish(struct core *c);

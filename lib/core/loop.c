@@ -69,6 +69,8 @@ static void park(struct core *c)
 	int64_t from = c->last_tick_ns != 0 ? c->last_tick_ns : loop_now(c);
 
 	runs_cut(c);
+	c->gap_from = from;
+	c->gap_why = REC_GAP_PARKED;
 	__atomic_store_n(&c->ring.header->state, RING_PARKED, __ATOMIC_RELEASE);
 	do {
 		alive_sleep(c, loop_now(c) + PARKED_LOOK_NS);
@@ -76,7 +78,7 @@ static void park(struct core *c)
 
 	int64_t now = loop_now(c);
 
-	runs_gap(c, from, now, REC_GAP_PARKED);
+	runs_end_gap(c, now);
 	strata_restart(&c->strata, now);
 	c->all_changed = true;
 	c->relist = true;
@@ -86,9 +88,9 @@ static void park(struct core *c)
 /* The same while the program is stopped by a signal. */
 static void sit_out_stop(struct core *c)
 {
-	int64_t from = c->stopped_since;
-
 	runs_cut(c);
+	c->gap_from = c->stopped_since;
+	c->gap_why = REC_GAP_STOPPED;
 	do {
 		alive_sleep(c, loop_now(c) + STOPPED_LOOK_NS);
 		(void)alive_check(c);
@@ -96,7 +98,7 @@ static void sit_out_stop(struct core *c)
 
 	int64_t now = loop_now(c);
 
-	runs_gap(c, from, now, REC_GAP_STOPPED);
+	runs_end_gap(c, now);
 	c->stopped_since = 0;
 	c->window_ns = now;
 	strata_restart(&c->strata, now);

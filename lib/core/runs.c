@@ -165,6 +165,13 @@ void runs_gap(struct core *c, int64_t from, int64_t to, enum record_gap why)
 		count(c, RING_PARKED_NS, (uint64_t)(to - from));
 }
 
+void runs_end_gap(struct core *c, int64_t now)
+{
+	if (c->gap_from != 0)
+		runs_gap(c, c->gap_from, now, c->gap_why);
+	c->gap_from = 0;
+}
+
 void runs_cut(struct core *c)
 {
 	struct record r;

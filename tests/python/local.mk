@@ -16,6 +16,7 @@ EXTRA_DIST += \
 	tests/python/apps/filtered.py \
 	tests/python/apps/guest.py \
 	tests/python/apps/healthy.py \
+	tests/python/apps/ignore-signals.py \
 	tests/python/apps/oracle.py \
 	tests/python/apps/parked.py \
 	tests/python/apps/reaper.py \
@@ -37,13 +38,15 @@ check_PROGRAMS += \
 	tests/python/guest.so \
 	tests/python/naive-reader.so \
 	tests/python/oracle-check \
-	tests/python/print-layout
+	tests/python/print-layout \
+	tests/python/ring-state
 tests_python_attach_cycles_SOURCES = tests/python/attach-cycles.c
 tests_python_attach_cycles_LDADD = $(LIBPYSTACK)
 tests_python_oracle_check_SOURCES = tests/python/oracle-check.c
 tests_python_oracle_check_LDADD = $(LIBPYSTACK)
 tests_python_print_layout_SOURCES = tests/python/print-layout.c
 tests_python_print_layout_LDADD = $(LIBPYSTACK)
+tests_python_ring_state_SOURCES = tests/python/ring-state.c
 
 # Loaded into other programs: no sanitizer in these.
 loaded_cppflags = -D_GNU_SOURCE
