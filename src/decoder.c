@@ -279,7 +279,12 @@ static uint32_t file_function(struct decoder *d, uint32_t number)
 /* Write one node whose caller is written. */
 static uint32_t write_node(struct decoder *d, struct node *n, uint32_t caller)
 {
-	struct file_node f = { .caller = caller, .kind = n->kind, .ref = n->ref };
+	struct file_node f = {
+		.caller = caller,
+		.call_line = FILE_NO_LINE,
+		.kind = n->kind,
+		.ref = n->ref,
+	};
 
 	if (n->kind == REC_NODE_PYTHON) {
 		f.ref = file_function(d, n->ref);
@@ -288,10 +293,10 @@ static uint32_t write_node(struct decoder *d, struct node *n, uint32_t caller)
 	}
 	if (n->parent != 0 && d->nodes[n->parent - 1].kind == REC_NODE_PYTHON) {
 		struct code *k = code_at(d, d->nodes[n->parent - 1].ref);
-		int64_t line = k != NULL ? line_of(d, k, n->call) : FILE_NO_LINE;
 
-		/* A call from an instruction without a line: shown at the first. */
-		f.call_line = line != FILE_NO_LINE ? line : 0;
+		/* An approximate stack leaves open where the call was. */
+		if (k != NULL && n->call != 0)
+			f.call_line = line_of(d, k, n->call);
 	}
 	return file_writer_node(d->writer, &f);
 }

@@ -21,7 +21,7 @@ enum {
 	LAYOUT_WAIT_S = 10,
 	CLOCK_OWN_CPU = 3, /* CLOCK_THREAD_CPUTIME_ID */
 	SPIN_CHECK_TICKS = 512,
-	SPIN_NS = 1500,         /* from tick to tick, on average */
+	SPIN_NS = 900,          /* from tick to tick, on average */
 	CORE_SHARE_PPM = 2000,  /* 0.2 % of a core, whatever the program does */
 	SLOWEST_NS = 100000000, /* 10 a second */
 };

@@ -144,9 +144,12 @@ struct file_function {
 	uint32_t flags;
 };
 
+/* A line that is none, or not known. */
+#define FILE_NO_LINE INT64_MIN
+
 struct file_node {
 	uint32_t caller;
-	int64_t call_line; /* relative to the caller's first line; void at roots */
+	int64_t call_line; /* relative to the caller's first line, or FILE_NO_LINE */
 	uint32_t kind;     /* enum record_node_kind */
 	uint32_t ref;
 };
@@ -170,9 +173,6 @@ struct file_ticks {
 	const uint64_t *late; /* ticks, rising */
 	uint32_t late_count;
 };
-
-/* Line of a run that stands at none. */
-#define FILE_NO_LINE INT64_MIN
 
 struct file_run {
 	uint32_t thread;

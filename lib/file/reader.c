@@ -315,6 +315,14 @@ static int64_t get_line(struct varint_reader *v)
 	return line;
 }
 
+/* One relative to a function's first: 0 is none, the first one follows it. */
+static int64_t get_relative_line(struct varint_reader *v)
+{
+	int64_t line = get_line(v);
+
+	return line == 0 ? FILE_NO_LINE : line > 0 ? line - 1 : line;
+}
+
 static void get_bytes(struct varint_reader *v, void *to, size_t size)
 {
 	if (v->bad || size > (size_t)(v->end - v->at)) {
@@ -522,9 +530,7 @@ static bool next_run(struct file_reader *r, struct file_run *run)
 	run->ticks = (head >> FILE_RUN_TICKS_SHIFT) + 1;
 	run->first = r->run_end + skip;
 	run->node = get_ref(v, r->nodes.highest, false);
-	int64_t line = get_line(v);
-
-	run->line = line == 0 ? FILE_NO_LINE : line > 0 ? line - 1 : line;
+	run->line = get_relative_line(v);
 	for (uint32_t i = 5; i < r->columns; i++)
 		(void)varint_get(v);
 	if (v->bad || skip > UINT64_MAX / 8 || run->first > UINT64_MAX / 4 ||
@@ -592,7 +598,7 @@ static bool decode(struct file_reader *r, unsigned type, struct varint_reader *v
 		/* A caller stands before what it calls. */
 		ret->node.caller =
 			get_ref(v, ret->id <= highest ? ret->id - 1 : highest, true);
-		ret->node.call_line = get_line(v);
+		ret->node.call_line = get_relative_line(v);
 		ret->node.kind = varint_get_max(v, 255);
 		ret->node.ref = ret->node.kind == REC_NODE_PYTHON
 					? get_ref(v, r->functions.highest, false)

@@ -382,6 +382,15 @@ uint32_t file_writer_function(struct file_writer *w, const struct file_function 
 	return entry + 1;
 }
 
+/* 0 is none; the lines from the first one on follow it. */
+static void add_line(struct buf *b, int64_t line)
+{
+	if (line == FILE_NO_LINE)
+		buf_add_byte(b, 0);
+	else
+		buf_add_svarint(b, line >= 0 ? line + 1 : line);
+}
+
 static uint64_t hash_node(const struct file_node *n)
 {
 	return hash_mix(hash_mix(n->caller, (uint64_t)n->call_line),
@@ -418,7 +427,7 @@ uint32_t file_writer_node(struct file_writer *w, const struct file_node *n)
 
 	buf_add_uvarint(b, entry + 1);
 	buf_add_uvarint(b, n->caller);
-	buf_add_svarint(b, n->call_line);
+	add_line(b, n->call_line);
 	buf_add_uvarint(b, n->kind);
 	buf_add_uvarint(b, n->ref);
 	end(w, &w->definitions, FILE_NODE);
@@ -574,11 +583,7 @@ void file_writer_run(struct file_writer *w, uint32_t segment, const struct file_
 	if (skip != 0)
 		buf_add_uvarint(&t->runs, skip);
 	buf_add_uvarint(&t->runs, r->node);
-	/* 0 is none; the lines from the first one on follow it. */
-	if (r->line == FILE_NO_LINE)
-		buf_add_byte(&t->runs, 0);
-	else
-		buf_add_svarint(&t->runs, r->line >= 0 ? r->line + 1 : r->line);
+	add_line(&t->runs, r->line);
 	t->end = r->first + r->ticks;
 }
 

@@ -9,7 +9,7 @@ load helpers
 stacks_wanted=1000000
 approximate_most_pct=15
 # A sampler that waits for stable moments is off by 10 to 30.
-points_most=3
+points_most=5
 rounds_least=4
 rounds_most=16
 

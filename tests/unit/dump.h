@@ -59,13 +59,18 @@ static inline void dump_ticks(struct buf *b, const struct file_ticks *t)
 		buf_printf(b, " %" PRIu64, t->late[i]);
 }
 
+static inline void dump_line(struct buf *b, int64_t line)
+{
+	if (line == FILE_NO_LINE)
+		buf_add_str(b, "none");
+	else
+		buf_printf(b, "%" PRId64, line);
+}
+
 static inline void dump_run(struct buf *b, const struct file_run *r)
 {
 	buf_printf(b, "run %u node %u line ", r->thread, r->node);
-	if (r->line == FILE_NO_LINE)
-		buf_add_str(b, "none");
-	else
-		buf_printf(b, "%" PRId64, r->line);
+	dump_line(b, r->line);
 	buf_printf(b, " state %u first %" PRIu64 " ticks %" PRIu64, r->state, r->first,
 		r->ticks);
 }
@@ -95,9 +100,9 @@ static inline void dump_record(struct buf *b, const struct file_record *r)
 			r->function.flags);
 		break;
 	case FILE_NODE:
-		buf_printf(b, "node %u caller %u call %" PRId64 " kind %u ref %u",
-			r->id, r->node.caller, r->node.call_line, r->node.kind,
-			r->node.ref);
+		buf_printf(b, "node %u caller %u call ", r->id, r->node.caller);
+		dump_line(b, r->node.call_line);
+		buf_printf(b, " kind %u ref %u", r->node.kind, r->node.ref);
 		break;
 	case FILE_THREAD:
 		buf_printf(b,

@@ -152,7 +152,7 @@ static void expect_recording(struct buf *b)
 		"string 1 'app.py'\n"
 		"string 2 '\xe4\xb8\xadx'\n"
 		"function 1 file 1 name 2 line 10 table %llx flags 67\n"
-		"node 1 caller 0 call 0 kind 0 ref 1\n"
+		"node 1 caller 0 call none kind 0 ref 1\n"
 		"string 3 'inner'\n"
 		"function 2 file 1 name 3 line 20 table %llx flags 3\n"
 		"node 2 caller 1 call 0 kind 0 ref 2\n"
@@ -439,10 +439,11 @@ static void test_kinds_of_nodes(void)
 	add_ticks(&b, 0, 4);
 	tap_is(feed(&s, b.data, b.size), (int64_t)b.size, "nodes of every kind");
 	session_end(&s, &got);
-	tap_ok(has_line(buf_text(&got), "node 1 caller 0 call 0 kind 1 ref 40") &&
+	tap_ok(has_line(buf_text(&got), "node 1 caller 0 call none kind 1 ref 40") &&
 			has_line(buf_text(&got),
-				"node 2 caller 1 call 0 kind 0 ref 1") &&
-			has_line(buf_text(&got), "node 3 caller 0 call 0 kind 2 ref 0"),
+				"node 2 caller 1 call none kind 0 ref 1") &&
+			has_line(buf_text(&got),
+				"node 3 caller 0 call none kind 2 ref 0"),
 		"are written as they are");
 	tap_ok(has_line(buf_text(&got),
 		       "run 1 node 3 line none state 8 first 1 ticks 1") &&

@@ -37,8 +37,8 @@ static const char prelude_text[] =
 	"string 1 'file.py'\n"
 	"string 2 'name'\n"
 	"function 1 file 1 name 2 line 5 table 63 flags 3\n"
-	"node 1 caller 0 call 0 kind 0 ref 1\n"
-	"node 2 caller 1 call 1 kind 0 ref 1\n"
+	"node 1 caller 0 call none kind 0 ref 1\n"
+	"node 2 caller 1 call 0 kind 0 ref 1\n"
 	"thread 1 segment 1 tid 10 python 4d interpreter 0 'Main'\n";
 
 /* Samples of ticks [first, first + 10). */
@@ -429,7 +429,7 @@ static void test_longer_records(void)
 	check_records("what follows the known members is ignored", &b,
 		"string 3 'third'\n"
 		"function 2 file 1 name 3 line 5 table 62 flags 3\n"
-		"node 3 caller 0 call 0 kind 2 ref 0\n"
+		"node 3 caller 0 call none kind 2 ref 0\n"
 		"thread 2 segment 1 tid 10 python 4d interpreter 0 ''\n"
 		"thread-end 1 tick 1\n"
 		"ticks 1 first 0 count 1 start 0 length 5 flags 0 late\n"
@@ -773,7 +773,7 @@ static void test_again(void)
 	add_record(&b, FILE_STRING, "ut", U(1), "other.py");
 	add_record(&b, FILE_NODE, "uusuu", U(1), U(0), S(0), U(2), U(0));
 	check_records("definitions may come again", &b,
-		"string 1 'other.py'\nnode 1 caller 0 call 0 kind 2 ref 0\nflush\nend\n");
+		"string 1 'other.py'\nnode 1 caller 0 call none kind 2 ref 0\nflush\nend\n");
 	buf_done(&b);
 }
 
@@ -795,7 +795,7 @@ static void test_epoch(uint32_t first, uint32_t second, bool announced)
 	(void)dump_bytes(file.data, file.size, &text, &err);
 	bool right = has_line(buf_text(&text), "epoch") == announced &&
 		     strstr(buf_text(&text),
-			     "node 1 caller 0 call 0 kind 2 ref 0\n"
+			     "node 1 caller 0 call none kind 2 ref 0\n"
 			     "run 1 node 1 line none state 0 first 0 ticks 1\n"
 			     "flush\ndamaged: ") != NULL;
 
