@@ -156,8 +156,8 @@ struct walk {
 	uint32_t stored; /* when not complete: those plausible before one that is not */
 	bool complete;   /* every frame plausible, down to the root */
 	int dbg_entry, dbg_ended;
-	bool edge;     /* the leaf and its caller read alike again at once */
-	uint64_t path; /* over everything but the leaf's position */
+	uint32_t proven; /* frames from the leaf that call each other for certain */
+	uint64_t path;   /* over everything but the leaf's position */
 	struct frame *frame;
 };
 
@@ -285,6 +285,8 @@ int sample_check_layout(struct core *c);
 
 /* walk.c */
 void walk_read(struct core *c, uint64_t ts, struct walk *w);
+/* Before it, at a tick: have the addresses translated. */
+void walk_warm(struct core *c, uint64_t ts);
 /* Has the thread state a frame? */
 bool walk_has_frame(struct core *c, uint64_t ts);
 

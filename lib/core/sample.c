@@ -178,9 +178,8 @@ static struct place as_read(struct core *c, const struct walk *w)
 	if (k.frames != 0)
 		p.position = w->frame[above].position;
 	while (above-- > 0) {
-		uint32_t call = above == 0 && w->edge && w->stored > 1
-					? w->frame[1].position + 1
-					: 0;
+		uint32_t call =
+			above + 1 < w->proven ? w->frame[above + 1].position + 1 : 0;
 		uint32_t node = node_make(
 			c, p.node, call, REC_NODE_PYTHON, w->frame[above].code);
 
@@ -230,16 +229,16 @@ static struct place unreadable(struct core *c)
 	};
 }
 
-/*
- * Only the leaf is new, and was seen twice at one moment: that teaches it.  Not in 3.11
- * and 3.12, where memory may say for as long as 100 ns what is not true: a new
- * interpreter loop makes its struct on the C stack the current one before it enters its
- * frame there, and a frame is made the current one before it is linked to its caller.
- */
-static bool learn_leaf(struct core *c, const struct walk *w)
+/* Only what was seen twice at one moment is not known of a reading: that teaches it. */
+static bool learn_top(struct core *c, const struct walk *w)
 {
-	return w->complete && w->edge && w->stored != 0 &&
-	       follow(c, w).frames + 1 == w->stored && teach(c, w, w->stored) != 0;
+	if (!w->complete || w->proven == 0)
+		return false;
+	uint32_t known = follow(c, w).frames;
+
+	return known < w->stored &&
+	       (known + w->proven > w->stored || w->proven == w->stored) &&
+	       teach(c, w, w->stored) != 0;
 }
 
 static bool may_learn(struct core *c)
@@ -258,24 +257,22 @@ static struct place settle(struct core *c, struct thread *t)
 		if (p.node != 0)
 			return p;
 	}
-	if (learn_leaf(c, first)) {
-		p.node = known_path(c, first);
-		if (p.node != 0)
-			return p;
-	}
-	for (unsigned i = 0; i < LEARNING_READS && may_learn(c); i++) {
-		struct walk *next = &c->walks[previous == &c->walks[1] ? 2 : 1];
-
-		walk_read(c, t->ts, next);
-		bool learned = learn_leaf(c, next);
-		uint32_t common = common_frames(next, previous);
-
-		learned |= common != 0 && teach(c, next, common) != 0;
-		if (learned) {
+	for (unsigned i = 0;; i++) {
+		if (learn_top(c, first) || i != 0) {
 			p.node = known_path(c, first);
 			if (p.node != 0)
 				return p;
 		}
+		if (i == LEARNING_READS || !may_learn(c))
+			break;
+		struct walk *next = &c->walks[previous == &c->walks[1] ? 2 : 1];
+
+		walk_read(c, t->ts, next);
+		(void)learn_top(c, next);
+		uint32_t common = common_frames(next, previous);
+
+		if (common != 0)
+			(void)teach(c, next, common);
 		previous = next;
 	}
 	if (!first->complete)
@@ -378,8 +375,10 @@ static void look_at_holder(struct core *c, struct gil *g)
 {
 	struct thread *t = g->holder != 0 ? thread_find(c, g->holder) : NULL;
 
-	if (t != NULL)
+	if (t != NULL) {
+		walk_warm(c, t->ts);
 		walk_read(c, t->ts, &c->walks[0]);
+	}
 	if (t == NULL || !thread_linked(c, t)) {
 		/* Unknown or gone: the list tells. */
 		threads_list(c);

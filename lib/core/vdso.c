@@ -17,9 +17,9 @@ struct tables {
 
 static bool find_tables(uint64_t base, struct tables *t)
 {
-	Elf64_Ehdr head;
-	Elf64_Phdr segment;
-	Elf64_Dyn entry;
+	Elf64_Ehdr head = { 0 };
+	Elf64_Phdr segment = { 0 };
+	Elf64_Dyn entry = { 0 };
 	uint64_t dynamic = 0, bias = 0;
 	bool loaded = false;
 

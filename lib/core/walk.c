@@ -120,8 +120,10 @@ static bool has_ended(const struct py_layout *l, const struct own_stack *own,
 }
 
 /*
- * Do the frames at the leaf end read alike again?  Their lines are in the cache now:
- * this takes 10 ns, in which no function is called and left, unless they have changed.
+ * Do the frames at the leaf end read alike again?  Their lines are in the cache now: it
+ * takes some ns a frame, in which no function is called and left unless they have
+ * changed. The current frame first: where it has been left and another one has been
+ * made in its place, what is read after that is the other one's.
  */
 static bool top_again(struct core *c, uint64_t ts, uint64_t current, uint32_t frames)
 {
@@ -152,6 +154,7 @@ static bool read_chain(
 {
 	const struct py_layout *l = &c->layout;
 	uint32_t most = c->options.max_stack;
+	uint32_t next = TOP_FRAMES; /* so many are looked at again */
 	uint64_t at, current;
 
 	*ret_own = (struct own_stack){ 0 };
@@ -159,7 +162,6 @@ static bool read_chain(
 		return false;
 	ask_for_frames(c);
 	at = current;
-	w->edge = most >= TOP_FRAMES;
 	if ((l->flags & PY_HAS_DATASTACK) != 0 &&
 		(!load64(ts + l->ts_datastack_chunk, &ret_own->chunk) ||
 			!load64(ts + l->ts_datastack_chunk + DATASTACK_TOP,
@@ -190,13 +192,19 @@ static bool read_chain(
 				w->path =
 					mix(mix(w->path, at ^ (f.code << 20)), f.instr);
 			w->frames++;
-			if (w->frames == TOP_FRAMES && w->edge)
-				w->edge = top_again(c, ts, current, TOP_FRAMES);
+			if (w->frames == next && next <= most) {
+				bool alike = top_again(c, ts, current, next);
+
+				w->proven = alike ? next : w->proven;
+				next = alike ? next * 2 : 0;
+			}
 		}
 		at = f.previous;
 	}
-	if (w->frames < TOP_FRAMES && w->edge)
-		w->edge = top_again(c, ts, current, w->frames);
+	uint32_t stored = w->frames < most ? w->frames : most;
+
+	if (next != 0 && stored > w->proven && top_again(c, ts, current, stored))
+		w->proven = stored;
 	return true;
 }
 
@@ -218,7 +226,7 @@ static bool resolve_frames(struct core *c, struct walk *w)
 {
 	uint32_t most = c->options.max_stack;
 	uint32_t n = w->frames < most ? w->frames : most;
-	uint32_t shown = 0;
+	uint32_t shown = 0, proven = w->proven;
 	uint64_t above = 0;
 
 	for (uint32_t i = 0; i < n; i++) {
@@ -233,8 +241,10 @@ static bool resolve_frames(struct core *c, struct walk *w)
 				return false;
 			above = f->at;
 		}
-		if (c->codes[code].shim)
+		if (c->codes[code].shim) {
+			w->proven -= i < proven;
 			continue;
+		}
 		if (!py_frame_position(&c->layout, f->code, c->codes[code].bytes,
 			    f->instr, &position))
 			return false;
@@ -255,7 +265,7 @@ void walk_read(struct core *c, uint64_t ts, struct walk *w)
 	w->frames = 0;
 	w->stored = 0;
 	w->path = ts;
-	w->edge = false;
+	w->proven = 0;
 	count(c, RING_WALKS, 1);
 	bool ended = read_chain(c, ts, w, &own);
 
@@ -263,6 +273,26 @@ void walk_read(struct core *c, uint64_t ts, struct walk *w)
 		      (w->stored == 0 ||
 			      ends_at_root(c, &own,
 				      c->codes[w->frame[w->stored - 1].code].flags));
+}
+
+/*
+ * After a sleep a first load from a page takes some 100 ns, and a function may be over
+ * by then.  So one is made from each page that will be needed, from a line of which the
+ * thread has no need.
+ */
+static void touch_page(uint64_t address)
+{
+	enum { PAGE = 4096, LINE = 64 };
+	uint64_t unused;
+
+	(void)load64((address ^ (PAGE / 2)) & ~(uint64_t)(LINE - 1), &unused);
+}
+
+void walk_warm(struct core *c, uint64_t ts)
+{
+	touch_page(ts + c->layout.ts_frame);
+	for (unsigned i = 0; i < TOP_FRAMES; i++)
+		touch_page(c->raw[i].at);
 }
 
 bool walk_has_frame(struct core *c, uint64_t ts)
