@@ -262,11 +262,12 @@ static int attach(struct recorder *r, pid_t pid)
 	struct inject_task task;
 	struct err err = { "" };
 	char what[64];
+	uint64_t mark = proc_image_mark(pid);
 	int status = attach_find(pid, "record", &found);
 
 	if (status != STATUS_OK)
 		return status;
-	int code = inject_start(pid, &task, &err);
+	int code = inject_start(pid, mark, &task, &err);
 
 	if (code == 0)
 		code = start_following(

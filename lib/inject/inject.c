@@ -322,10 +322,20 @@ static void reap_old_tasks(struct job *j)
 
 static void start_job(struct job *j)
 {
+	uint64_t mark = proc_image_mark(j->pid);
+
 	j->result = open_program(j);
 	if (j->result == 0) {
-		reap_old_tasks(j);
-		j->result = put_in(j);
+		/* What was read of it before it was held must be of this program. */
+		if (proc_image_mark(j->pid) != mark ||
+			(j->task->image_mark != 0 && j->task->image_mark != mark)) {
+			j->result = err_set(j->err, -E_REFUSED,
+				"it has just executed another program");
+		} else {
+			j->task->image_mark = mark;
+			reap_old_tasks(j);
+			j->result = put_in(j);
+		}
 		j->task->held_ns += borrow_end(&j->borrow);
 	}
 	close_program(j);
@@ -340,9 +350,13 @@ static void stop_job(struct job *j)
 
 	j->result = open_program(j);
 	if (j->result == 0) {
-		if (!t->arena_gone)
+		/* After an exec these addresses are somebody else's. */
+		bool same = proc_image_mark(j->pid) == t->image_mark;
+
+		if (same && !t->arena_gone)
 			unmap(j, t->arena, t->arena_bytes);
-		unmap(j, t->image, t->image_bytes);
+		if (same)
+			unmap(j, t->image, t->image_bytes);
 		(void)call(j, &ignored, SYS_wait4, (uint64_t)t->inner_task, 0,
 			(uint64_t)(unsigned)WAIT_CLONE | 1 /* WNOHANG */, 0, 0, 0);
 		t->held_ns += borrow_end(&j->borrow);
@@ -383,9 +397,15 @@ static int run_in_thread(void (*run)(struct job *j), struct job *j)
 	return j->result;
 }
 
-int inject_start(pid_t pid, struct inject_task *ret_task, struct err *err)
+int inject_start(
+	pid_t pid, uint64_t image_mark, struct inject_task *ret_task, struct err *err)
 {
-	struct inject_task t = { .program = pid, .task_pidfd = -1, .ring_fd = -1 };
+	struct inject_task t = {
+		.program = pid,
+		.task_pidfd = -1,
+		.ring_fd = -1,
+		.image_mark = image_mark,
+	};
 	struct job j = { .pid = pid, .task = &t, .err = err, .mem_fd = -1 };
 	pid_t other = inject_find_task(pid);
 

@@ -29,23 +29,28 @@ struct inject_task {
 	int ring_fd;      /* owned: the ring's memfd, read and write */
 	uint64_t image, image_bytes;
 	uint64_t arena, arena_bytes;
-	bool arena_gone; /* set by the caller: the task unmapped it (RING_LEFT) */
-	int64_t held_ns; /* the borrowed thread was held so long, all told */
+	bool arena_gone;     /* set by the caller: the task unmapped it (RING_LEFT) */
+	int64_t held_ns;     /* the borrowed thread was held so long, all told */
+	uint64_t image_mark; /* proc_image_mark() of the program it was put into */
 };
 
 /*
- * Start the task in process pid.  On failure nothing is left in the program, or, when
- * it cannot be taken back any more, the err text says what.
+ * Start the task in process pid.  image_mark: what proc_image_mark() said when the
+ * caller looked into it, to be refused if it has executed another program since; 0: as
+ * it is. On failure nothing is left in the program, or, when it cannot be taken back
+ * any more, the err text says what.
  *
  * Returns 0; -EPERM not allowed; -ESRCH no such process; -E_REFUSED not safe now;
  * -E_TIMEOUT no thread could be held; others as they come.
  */
-int inject_start(pid_t pid, struct inject_task *ret_task, struct err *err);
+int inject_start(
+	pid_t pid, uint64_t image_mark, struct inject_task *ret_task, struct err *err);
 
 /*
  * The task has been ordered to leave: wait until it has provably gone, then unmap
- * what was mapped and reap it.  t is released in any case.  Returns 0, or a negative
- * code with words when something stayed in the program.
+ * what was mapped (unless the program has executed another one, which has nothing of
+ * it) and reap it.  t is released in any case.  Returns 0, or a negative code with
+ * words when something stayed in the program.
  */
 int inject_stop(struct inject_task *t, struct err *err);
 

@@ -31,7 +31,7 @@ int proc_stat_parse(const char *text, struct proc_stat *ret)
 	const char *open = strchr(text, '(');
 	/* The name may hold parentheses: the last one closes it. */
 	const char *close = strrchr(text, ')');
-	unsigned long long start;
+	unsigned long long start, code = 0, stack = 0;
 	int parent;
 
 	if (open == NULL || close == NULL || close < open)
@@ -43,9 +43,11 @@ int proc_stat_parse(const char *text, struct proc_stat *ret)
 	memcpy(s.comm, open + 1, size);
 	if (sscanf(close + 1,
 		    " %c %d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d "
-		    "%*d %*d %llu",
-		    &s.state, &parent, &start) != 3)
+		    "%*d %*d %llu %*u %*d %*u %llu %*u %llu",
+		    &s.state, &parent, &start, &code, &stack) < 3)
 		return -E_BADFORMAT;
+	s.start_code = code;
+	s.start_stack = stack;
 	s.parent = parent;
 	s.start_ticks = start;
 	*ret = s;
@@ -65,6 +67,15 @@ int proc_stat_read(pid_t pid, pid_t tid, struct proc_stat *ret)
 	int r = read_small(path, &text);
 
 	return r != 0 ? r : proc_stat_parse(buf_text(&text), ret);
+}
+
+uint64_t proc_image_mark(pid_t pid)
+{
+	struct proc_stat st;
+
+	if (proc_stat_read(pid, 0, &st) != 0)
+		return 0;
+	return st.start_stack ^ (st.start_code << 16 | st.start_code >> 48);
 }
 
 /* The text behind "name:" at the start of a line, or NULL. */

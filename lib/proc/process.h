@@ -17,6 +17,8 @@ struct proc_stat {
 	char state; /* R, S, D, T, t, Z, X, I */
 	pid_t parent;
 	uint64_t start_ticks; /* since boot, in clock ticks */
+	/* Addresses; 0 for those who may not trace the process. */
+	uint64_t start_code, start_stack;
 };
 
 /* Of a process (tid 0), or of one of its threads.  Returns 0 or a negative code:
@@ -25,6 +27,13 @@ int proc_stat_read(pid_t pid, pid_t tid, struct proc_stat *ret);
 
 /* Parse the text of a stat file (for tests). */
 int proc_stat_parse(const char *text, struct proc_stat *ret);
+
+/*
+ * A number that tells one program of a process from the next one that it executes, as
+ * long as addresses are random; two that agree in it have the same layout in any case.
+ * 0 when it cannot be told.
+ */
+uint64_t proc_image_mark(pid_t pid);
 
 struct proc_status {
 	uid_t uid;

@@ -149,3 +149,35 @@ has_samples() {
     end_healthy
 }
 
+
+# Without random addresses, so that what was mapped for the first program lies where the
+# second one has memory.
+executed() { # python
+    local pid recorder
+    rm -f first second go stop out err f
+    setarch -R "$1" "$apps/executes.py" > out &
+    pid=$!
+    wait_until 30 test -e first || return
+    "$PYSTACK" record -o f -p $pid 2> err &
+    recorder=$!
+    wait_until 30 has_line err 'Ctrl-C ends it' || return
+    # It is to see that late, when there is something to be damaged.
+    kill -STOP $recorder
+    touch go
+    wait_until 30 test -e second || return
+    kill -CONT $recorder
+    wait_until 30 has_line err 'executed another program' || return
+    kill -INT $recorder 2>/dev/null
+    wait $recorder
+    touch stop
+    wait $pid && grep -qx DONE out
+}
+
+@test "a program that executes another while attached: nothing of that is unmapped" {
+    local version path
+    setarch -R true || skip "addresses cannot be made fixed here"
+    while read -r version path; do
+        run executed "$path"
+        [ "$status" -eq 0 ] || { echo "$version: $output"; cat err out; return 1; }
+    done < <(pythons)
+}

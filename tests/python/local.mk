@@ -14,6 +14,7 @@ EXTRA_DIST += \
 	tests/python/apps/busy.py \
 	tests/python/apps/deep.py \
 	tests/python/apps/endless.py \
+	tests/python/apps/executes.py \
 	tests/python/apps/filtered.py \
 	tests/python/apps/guest.py \
 	tests/python/apps/healthy.py \

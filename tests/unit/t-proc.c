@@ -508,5 +508,9 @@ int main(void)
 	test_memory(false);
 	test_memory(true);
 	test_symbols();
+	tap_ok(proc_image_mark(getpid()) != 0 &&
+			proc_image_mark(getpid()) == proc_image_mark(getpid()),
+		"the mark of a program stays the same");
+	tap_ok(proc_image_mark(1 << 30) == 0, "and there is none of no process");
 	return tap_done();
 }
