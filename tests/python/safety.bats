@@ -7,6 +7,14 @@ setup() {
     cd "$BATS_TEST_TMPDIR"
 }
 
+# What a failed test has left must not outlive it.
+teardown() {
+    local pid
+    for pid in "${program-}" "${recorder-}"; do
+        [ -z "$pid" ] || end_process "$pid"
+    done
+}
+
 has_samples() {
     [ "$(collapsed -i "$1" 2>/dev/null | wc -l)" -gt 0 ]
 }
