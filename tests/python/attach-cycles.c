@@ -7,9 +7,9 @@
  *
  * Each cycle lets the sampler take some ticks.  Compared before the first and after
  * the last cycle: mappings (but for the heap and other memory that the program itself
- * grows), descriptors (but for the file of its beat, open at times), children, signal
- * masks and actions.  Prints one line: "cycles N refused N held MEDIAN us max MAX us".
- * Status 1 when something differs.
+ * grows), descriptors (but for its beat and its own status, open at times), children,
+ * signal masks and actions.  Prints one line: "cycles N refused N held MEDIAN us max
+ * MAX us". Status 1 when something differs.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -74,7 +74,8 @@ static void describe(pid_t pid, struct buf *b)
 		(void)snprintf(path, sizeof(path), "/proc/%d/fd/%d", (int)pid, fd);
 		ssize_t n = readlink(path, target, sizeof(target));
 
-		if (n > 0 && memmem(target, (size_t)n, "/beat", 5) == NULL)
+		if (n > 0 && memmem(target, (size_t)n, "/beat", 5) == NULL &&
+			strncmp(target, "/proc/", 6) != 0)
 			buf_printf(b, "fd %d %.*s\n", fd, (int)n, target);
 	}
 	buf_done(&status);
