@@ -84,7 +84,8 @@ kill_at_each_step() { # kind
         [ "$status" -eq 0 ]
         [ "$n" -gt 20 ]
         grep -q '^TracerPid:[[:space:]]*0$' /proc/$healthy/status
-        grep -q '^SigBlk:[[:space:]]*0*$' /proc/$healthy/status
+        # All are blocked for an instant wherever a thread is started.
+        wait_until 10 grep -q '^SigBlk:[[:space:]]*0*$' /proc/$healthy/status
         end_healthy
     done < <(some_pythons)
 }
