@@ -76,6 +76,7 @@ lib_libpystack_a_SOURCES = \
 	lib/inject/inject.c lib/inject/inject.h \
 	lib/inject/sigframe.c lib/inject/sigframe.h \
 	lib/proc/elf.c lib/proc/elf.h \
+	lib/proc/events.c lib/proc/events.h \
 	lib/proc/maps.c lib/proc/maps.h \
 	lib/proc/mem.c lib/proc/mem.h \
 	lib/proc/process.c lib/proc/process.h \

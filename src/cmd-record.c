@@ -114,6 +114,9 @@ static const struct opt record_options[] = {
 		"stop recording after TIME (10s, 5m); the program goes\non, and its status is "
 		"still waited for",
 		.set = set_duration },
+	{ 'i', "no-inherit", NULL,
+		"the first Python process alone, not those that come from\nit",
+		.flag = &options.no_inherit },
 	{ .help = "Sampling" },
 	{ 'F', "freq", "HZ",
 		"ticks a second (100): 49.5, 1k, or max: as fast as it\ngoes, which slows "

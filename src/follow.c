@@ -198,7 +198,8 @@ static void add_host(struct attributes *a)
 		add_attribute(a, "boot", boot.data, boot.size - 1);
 }
 
-static void write_segment(struct follow *f, const struct follow_options *o)
+static void write_segment(struct follow *f, const struct follow_options *o,
+	const struct follow_origin *origin)
 {
 	struct attributes a = { 0 };
 	struct proc_stat st;
@@ -206,7 +207,8 @@ static void write_segment(struct follow *f, const struct follow_options *o)
 	_cleanup_free_ char *exe = proc_exe(f->pid);
 	struct file_segment s = {
 		.segment = f->segment,
-		.why = f->attached ? FILE_WHY_ATTACH : FILE_WHY_SPAWN,
+		.parent = origin->parent,
+		.why = origin->why,
 		.pid = (uint32_t)f->pid,
 		.mono_ns = (uint64_t)clock_monotonic_ns(),
 		.real_ns = (uint64_t)clock_real_ns(),
@@ -240,27 +242,27 @@ static void write_segment(struct follow *f, const struct follow_options *o)
 	free(a.list);
 }
 
-int follow_start(pid_t pid, int ring_fd, int connection, pid_t task,
-	const struct inject_task *injected, const struct python_found *python,
-	const struct follow_options *options, struct file_writer *writer,
-	uint32_t segment, uint32_t *next_thread, struct follow **ret_follow,
-	struct err *err)
+int follow_start(pid_t pid, const struct follow_source *source,
+	const struct python_found *python, const struct follow_options *options,
+	struct file_writer *writer, const struct follow_origin *origin,
+	uint32_t *next_thread, struct follow **ret_follow, struct err *err)
 {
 	struct follow *f = xcalloc(1, sizeof(*f));
+	int ring_fd = source->ring_fd;
 
 	f->pid = pid;
-	f->task = task;
-	f->connection = connection;
-	f->attached = injected != NULL;
+	f->task = source->task;
+	f->attached = source->injected != NULL;
+	f->connection = f->attached ? -1 : source->connection;
 	f->task_pidfd = -1;
 	f->writer = writer;
-	f->segment = segment;
+	f->segment = origin->segment;
 	f->python = *python;
 	f->buffer = xmalloc(DRAIN_BYTES);
 	if (f->attached) {
-		f->injected = *injected;
-		f->task = injected->task;
-		f->stats.held_ns = injected->held_ns;
+		f->injected = *source->injected;
+		f->task = source->injected->task;
+		f->stats.held_ns = source->injected->held_ns;
 	} else {
 		f->injected.task_pidfd = f->injected.ring_fd = -1;
 	}
@@ -273,9 +275,9 @@ int follow_start(pid_t pid, int ring_fd, int connection, pid_t task,
 		return r;
 	}
 	f->task_pidfd = (int)syscall(SYS_pidfd_open, f->task, 0);
-	f->decoder = decoder_new(writer, segment, next_thread,
+	f->decoder = decoder_new(writer, origin->segment, next_thread,
 		(enum py_linetable_kind)python->layout.linetable_kind);
-	write_segment(f, options);
+	write_segment(f, options, origin);
 	give_orders(f, options);
 	*ret_follow = f;
 	return 0;
@@ -497,6 +499,11 @@ int follow_end(
 pid_t follow_pid(const struct follow *f)
 {
 	return f->pid;
+}
+
+pid_t follow_task(const struct follow *f)
+{
+	return f->task;
 }
 
 int follow_poll_fd(const struct follow *f)

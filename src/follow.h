@@ -36,18 +36,30 @@ struct follow_stats {
 
 struct follow;
 
+/* Where its task comes from: said hello, or was injected. */
+struct follow_source {
+	int ring_fd;
+	int connection;                     /* of a hello */
+	pid_t task;                         /* likewise */
+	const struct inject_task *injected; /* NULL: a hello */
+};
+
+/* Its place in the file. */
+struct follow_origin {
+	uint32_t segment;
+	uint32_t parent; /* segment it comes from, 0: none */
+	enum file_why why;
+};
+
 /*
- * Follow process pid through the ring behind ring_fd (taken).  Exactly one of:
- *   connection  of a spawned program's task (taken), task its pid
- *   injected    what inject_start() gave (taken)
- * Fills the ring's orders and writes the segment.  Returns 0, or a negative code with
- * words; everything taken is then released.
+ * Follow process pid by what source has (descriptors and task are taken).  Fills the
+ * ring's orders and writes the segment.  Returns 0, or a negative code with words;
+ * everything taken is then released.
  */
-int follow_start(pid_t pid, int ring_fd, int connection, pid_t task,
-	const struct inject_task *injected, const struct python_found *python,
-	const struct follow_options *options, struct file_writer *writer,
-	uint32_t segment, uint32_t *next_thread, struct follow **ret_follow,
-	struct err *err);
+int follow_start(pid_t pid, const struct follow_source *source,
+	const struct python_found *python, const struct follow_options *options,
+	struct file_writer *writer, const struct follow_origin *origin,
+	uint32_t *next_thread, struct follow **ret_follow, struct err *err);
 
 /*
  * Map the ring behind fd (borrowed) and check it.  Returns the mapping's reader, to be
@@ -83,6 +95,7 @@ int follow_end(
 	struct follow *f, enum file_end_why why, uint64_t status, struct err *err);
 
 pid_t follow_pid(const struct follow *f);
+pid_t follow_task(const struct follow *f);
 /* Descriptor that becomes readable when the task or the connection ends. */
 int follow_poll_fd(const struct follow *f);
 void follow_stats_get(const struct follow *f, struct follow_stats *ret);

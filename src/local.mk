@@ -10,6 +10,7 @@ src_pystack_SOURCES = \
 	src/decoder.c src/decoder.h \
 	src/follow.c src/follow.h \
 	src/frame-text.c src/frame-text.h \
+	src/hello.c src/hello.h \
 	src/input.c src/input.h \
 	src/main.c \
 	src/msg.c src/msg.h \
@@ -18,6 +19,7 @@ src_pystack_SOURCES = \
 	src/recorder.c src/recorder.h \
 	src/target.c src/target.h \
 	src/term.c src/term.h \
+	src/tree.c src/tree.h \
 	src/view-text.c src/view-text.h
 src_pystack_CPPFLAGS = $(AM_CPPFLAGS) -DPKGLIBDIR='"$(pkglibdir)"'
 src_pystack_LDADD = $(LIBPYSTACK)

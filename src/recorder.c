@@ -2,16 +2,18 @@
 /*
  * States of a recording:
  *   waiting     a command was started; no Python below it has shown itself yet
- *   recording   one process is followed
- *   over        nothing is sampled any more: the followed process ended, the time was
+ *   recording   processes are followed, and new ones below them looked for
+ *   over        nothing is sampled any more: the followed processes ended, the time was
  *		 up, or the file cannot be written; a command that was started is still
  *		 waited for, as its status becomes ours
+ *
+ * Each process of the tree is followed as soon as it is a Python that can be: by the
+ *hello of its task, where the preload library has brought one, else by attaching to it.
+ *After an exec it is looked into again.
  */
 #include "recorder.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <limits.h>
 #include <linux/kcmp.h>
 #include <poll.h>
 #include <pthread.h>
@@ -21,10 +23,7 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
-#include <sys/socket.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
-#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -33,66 +32,60 @@
 #include "base/fd.h"
 #include "base/parse.h"
 #include "base/xalloc.h"
+#include "hello.h"
 #include "msg.h"
-#include "paths.h"
+#include "proc/events.h"
 #include "proc/process.h"
 #include "target.h"
+#include "tree.h"
 
 enum {
 	DRAIN_MIN_MS = 5,
 	DRAIN_MAX_MS = 100,
 	DRAIN_MUCH_BYTES = 64 << 10, /* drain sooner next time */
+	ROUND_MS = 20,               /* where new processes are to be looked for */
 	FLUSH_NS = 1000000000,
 	NAMES_NS = 200000000,
-	CHILDREN_NS = 250000000,
-	MAX_STRANGERS = 64, /* children that are named at the end */
-	SEARCH_FIRST_MS = 150,
-	SEARCH_MAX_MS = 2000,
+	EVENTS_APART_NS = 15000000,
+	HELLO_GRACE_NS = 1000000000, /* for a hello, before a Python is attached to */
+	MOST_TRIES = 20,
 	EXIT_GRACE_MS = 2000,
-	HELLO_MS = 1000,
-};
-
-/* A process that was seen and is not recorded. */
-struct stranger {
-	pid_t pid;
-	char what[48];
+	NAMED_AT_MOST = 4, /* children that are not followed */
 };
 
 struct recorder {
 	const struct recorder_options *o;
 	struct file_writer *writer;
-	struct follow *follow;     /* while recording */
-	struct follow_stats stats; /* of what was followed */
-	bool followed;             /* something has been followed at all */
+	struct tree tree;
+	size_t follow_count;       /* processes that are followed now */
+	struct follow_stats stats; /* of segments that are over */
 	uint32_t segments;
 	uint32_t next_thread;
+	pid_t *tasks; /* all there were */
+	size_t task_count, task_capacity;
 	bool over;
 	bool failed;          /* the file could not be written */
-	char found_kind[160]; /* why a Python that was found is not recorded */
+	char found_kind[192]; /* why a Python that was found is not recorded */
 
 	pid_t child; /* the command, 0 when attached */
 	int child_status;
 	bool child_ended;
-	int listener;
-	char *folder, *socket_path, *preload;
+	struct hello hello;
 	bool reaper;
+
+	int events;        /* of the kernel on new processes; negative: look at /proc */
+	bool scan_missed;  /* they are not complete */
+	int64_t events_ns; /* when they were read last */
 
 	int signals;
 	struct target_signals given; /* for the command */
-	bool interrupted;            /* attached: asked to end */
 	bool passed_on[65];
 
-	int64_t started_ns, follow_ns, flushed_ns, named_ns, children_ns, search_ns;
-	int search_ms;
+	int64_t started_ns, follow_ns, flushed_ns, named_ns, drained_ns;
 	int drain_ms;
-	uint64_t last_pid; /* of /proc/loadavg */
-	struct stranger strangers[MAX_STRANGERS];
-	size_t stranger_count, more_strangers;
-	pid_t searched[256]; /* processes already looked into */
-	size_t searched_count;
 
 	pthread_t beat_thread;
-	pthread_mutex_t beat_lock;
+	pthread_mutex_t beat_lock; /* for the follows of the tree */
 	pthread_cond_t beat_wake;
 	bool beat_stop;
 };
@@ -108,8 +101,9 @@ static void *beat_main(void *arg)
 	while (!r->beat_stop) {
 		struct timespec until;
 
-		if (r->follow != NULL)
-			follow_beat(r->follow);
+		for (size_t i = 0; i < r->tree.count; i++)
+			if (r->tree.list[i]->follow != NULL)
+				follow_beat(r->tree.list[i]->follow);
 		(void)clock_gettime(CLOCK_REALTIME, &until);
 		until.tv_sec++;
 		(void)pthread_cond_timedwait(&r->beat_wake, &r->beat_lock, &until);
@@ -118,13 +112,33 @@ static void *beat_main(void *arg)
 	return NULL;
 }
 
-static void set_follow(struct recorder *r, struct follow *f)
+static void set_follow(struct recorder *r, struct tree_process *p, struct follow *f)
 {
 	(void)pthread_mutex_lock(&r->beat_lock);
-	r->follow = f;
+	r->follow_count += (f != NULL) - (p->follow != NULL);
+	p->follow = f;
 	if (f != NULL)
 		follow_beat(f);
 	(void)pthread_mutex_unlock(&r->beat_lock);
+}
+
+/* New processes move the list that the beat goes through. */
+static void scan(struct recorder *r, int64_t now)
+{
+	(void)pthread_mutex_lock(&r->beat_lock);
+	tree_scan(&r->tree, now);
+	(void)pthread_mutex_unlock(&r->beat_lock);
+	r->scan_missed = false;
+}
+
+static struct tree_process *add_process(
+	struct recorder *r, pid_t pid, struct tree_process *parent)
+{
+	(void)pthread_mutex_lock(&r->beat_lock);
+	struct tree_process *p = tree_add(&r->tree, pid, parent);
+
+	(void)pthread_mutex_unlock(&r->beat_lock);
+	return p;
 }
 
 static void stop_beat(struct recorder *r)
@@ -142,8 +156,9 @@ static void flush(struct recorder *r)
 {
 	struct err err;
 
-	if (r->follow != NULL)
-		follow_close_runs(r->follow);
+	for (size_t i = 0; i < r->tree.count; i++)
+		if (r->tree.list[i]->follow != NULL)
+			follow_close_runs(r->tree.list[i]->follow);
 	r->flushed_ns = clock_monotonic_ns();
 	if (r->failed || file_writer_flush(r->writer, &err) == 0)
 		return;
@@ -155,19 +170,41 @@ static void flush(struct recorder *r)
 
 /* --- following a process --- */
 
-/* The segment is over.  The ring's own word goes before what the recorder thinks. */
-static void end_follow(struct recorder *r, enum file_end_why why, uint64_t status)
+static void add_stats(struct follow_stats *to, const struct follow_stats *s)
 {
-	struct follow *f = r->follow;
+	for (unsigned i = 0; i < RING_COUNTERS; i++)
+		to->counters[i] += s->counters[i];
+	to->samples += s->samples;
+	to->lost += s->lost;
+	to->threads += s->threads;
+	to->held_ns += s->held_ns;
+}
+
+/* The segment is over, the process is in state next. */
+static void end_follow(struct recorder *r, struct tree_process *p,
+	enum file_end_why why, uint64_t status, enum tree_state next)
+{
+	struct follow *f = p->follow;
+	struct follow_stats stats;
 	struct err err = { "" };
 
-	set_follow(r, NULL);
+	set_follow(r, p, NULL);
+	p->state = next;
 	if (follow_end(f, why, status, &err) != 0)
-		msg_error("process %d: %s", (int)follow_pid(f), err.text);
-	follow_stats_get(f, &r->stats);
+		msg_error("process %d: %s", (int)p->pid, err.text);
+	follow_stats_get(f, &stats);
+	add_stats(&r->stats, &stats);
 	follow_free(f);
+	if (r->o->no_inherit)
+		r->over = true;
+}
+
+static void end_all(struct recorder *r)
+{
+	for (size_t i = 0; i < r->tree.count; i++)
+		if (r->tree.list[i]->follow != NULL)
+			end_follow(r, r->tree.list[i], FILE_END_DETACHED, 0, TREE_LEFT);
 	r->over = true;
-	flush(r);
 }
 
 static const char *layout_check(int number)
@@ -179,75 +216,119 @@ static const char *layout_check(int number)
 	return words[number >= 1 && number <= 4 ? number : 0];
 }
 
+/* How a process ended is known only to its parent. */
+static void process_ended(struct recorder *r, struct tree_process *p)
+{
+	if (r->child != p->pid)
+		end_follow(r, p, FILE_END_GONE, 0, TREE_GONE);
+	else if (r->child_ended && WIFSIGNALED(r->child_status))
+		end_follow(r, p, FILE_END_SIGNAL, (uint64_t)WTERMSIG(r->child_status),
+			TREE_GONE);
+	else if (r->child_ended)
+		end_follow(r, p, FILE_END_EXIT, (uint64_t)WEXITSTATUS(r->child_status),
+			TREE_GONE);
+}
+
+/* It is another program now, maybe a Python again. */
+static void process_executed(struct recorder *r, struct tree_process *p)
+{
+	char what[sizeof(p->what)];
+
+	proc_describe(p->pid, what, sizeof(what));
+	if (r->o->no_inherit)
+		msg_info(
+			"process %d executed another program (%s), which is not followed",
+			(int)p->pid, what);
+	end_follow(r, p, FILE_END_EXEC, 0, r->o->no_inherit ? TREE_LEFT : TREE_SEEN);
+	p->why = FILE_WHY_RESTART;
+	tree_look_again(p, clock_monotonic_ns());
+}
+
 /* The task left by itself: say why, if that is not the program's end. */
-static void task_left(struct recorder *r)
+static void task_left(struct recorder *r, struct tree_process *p)
 {
 	int detail;
-	enum ring_leave why = follow_why_left(r->follow, &detail);
-	pid_t pid = follow_pid(r->follow);
-	char what[64];
+	enum ring_leave why = follow_why_left(p->follow, &detail);
 
 	switch (why) {
 	case RING_LEAVE_EXITED:
-		/* How it ended is known only to its parent. */
-		if (r->child != pid)
-			end_follow(r, FILE_END_GONE, 0);
-		else if (r->child_ended)
-			end_follow(r,
-				WIFSIGNALED(r->child_status) ? FILE_END_SIGNAL
-							     : FILE_END_EXIT,
-				(uint64_t)(WIFSIGNALED(r->child_status)
-						   ? WTERMSIG(r->child_status)
-						   : WEXITSTATUS(r->child_status)));
+		process_ended(r, p);
 		return;
 	case RING_LEAVE_EXECED:
-		proc_describe(pid, what, sizeof(what));
-		msg_info(
-			"process %d executed another program (%s), which is not followed",
-			(int)pid, what);
-		end_follow(r, FILE_END_EXEC, 0);
+		process_executed(r, p);
 		return;
 	case RING_LEAVE_BAD_LAYOUT:
 		msg_error("process %d: its memory is not laid out as its version's: %s",
-			(int)pid, layout_check(detail));
+			(int)p->pid, layout_check(detail));
 		break;
 	case RING_LEAVE_SIGNAL:
 		msg_error(
 			"process %d: the sampler task ended by a fault (%s); the program "
 			"goes on",
-			(int)pid, strsignal(detail));
+			(int)p->pid, strsignal(detail));
 		break;
 	case RING_LEAVE_SYSCALL:
-		msg_error("process %d: the sampler cannot work there: %s", (int)pid,
+		msg_error("process %d: the sampler cannot work there: %s", (int)p->pid,
 			strerror(detail));
 		break;
 	case RING_LEAVE_NONE:
+		/* Killed, it says nothing; nor does it when the program was killed. */
+		if (!tree_lives(p)) {
+			process_ended(r, p);
+			return;
+		}
 		msg_error(
 			"process %d: the sampler task was killed; the program goes on",
-			(int)pid);
+			(int)p->pid);
 		break;
 	default:
-		msg_error(
-			"process %d: the sampler task left (reason %d)", (int)pid, why);
+		msg_error("process %d: the sampler task left (reason %d)", (int)p->pid,
+			why);
 		break;
 	}
-	end_follow(r, FILE_END_SAMPLER, (uint64_t)why);
+	end_follow(r, p, FILE_END_SAMPLER, (uint64_t)why, TREE_LEFT);
+	r->over |= r->follow_count == 0 && r->child == 0;
 }
 
-static int start_following(struct recorder *r, pid_t pid, int ring_fd, int connection,
-	pid_t task, const struct inject_task *injected,
-	const struct python_found *python, struct err *err)
+/* Tasks are processes too; not all are seen while they still bear their name. */
+static void note_task(struct recorder *r, pid_t task)
 {
+	r->tasks = xgrow(r->tasks, r->task_count, &r->task_capacity, sizeof(*r->tasks));
+	r->tasks[r->task_count++] = task;
+}
+
+/* The segment of the nearest ancestor that has one, 0 when none has. */
+static uint32_t segment_above(const struct tree_process *p)
+{
+	for (p = p->parent; p != NULL; p = p->parent)
+		if (p->segment != 0)
+			return p->segment;
+	return 0;
+}
+
+static int start_following(struct recorder *r, struct tree_process *p,
+	const struct follow_source *source, const struct python_found *python,
+	struct err *err)
+{
+	struct follow_origin origin = {
+		.segment = r->segments + 1,
+		.parent = p->segment != 0 ? p->segment : segment_above(p),
+		.why = p->why,
+	};
 	struct follow *f;
-	int code = follow_start(pid, ring_fd, connection, task, injected, python,
-		&r->o->sampling, r->writer, r->segments + 1, &r->next_thread, &f, err);
+	int code = follow_start(p->pid, source, python, &r->o->sampling, r->writer,
+		&origin, &r->next_thread, &f, err);
 
 	if (code != 0)
 		return code;
-	r->segments++;
-	r->followed = true;
-	r->follow_ns = clock_monotonic_ns();
-	set_follow(r, f);
+	note_task(r, follow_task(f));
+	p->segment = ++r->segments;
+	p->state = TREE_FOLLOWED;
+	p->python = true;
+	p->reason[0] = '\0';
+	if (r->follow_ns == 0)
+		r->follow_ns = clock_monotonic_ns();
+	set_follow(r, p, f);
 	/* Orphans of the program are its own business from now on. */
 	if (r->reaper)
 		(void)prctl(PR_SET_CHILD_SUBREAPER, 0);
@@ -256,10 +337,24 @@ static int start_following(struct recorder *r, pid_t pid, int ring_fd, int conne
 
 /* --- attaching --- */
 
-static int attach(struct recorder *r, pid_t pid)
+/* mark: of the image in which it was found. */
+static int attach(struct recorder *r, struct tree_process *p, uint64_t mark,
+	const struct python_found *found, struct err *err)
+{
+	struct inject_task task;
+	int code = inject_start(p->pid, mark, &task, err);
+
+	if (code != 0)
+		return code;
+	struct follow_source source = { .ring_fd = task.ring_fd, .injected = &task };
+
+	return start_following(r, p, &source, found, err);
+}
+
+/* The process that was named. */
+static int attach_first(struct recorder *r, pid_t pid)
 {
 	struct python_found found;
-	struct inject_task task;
 	struct err err = { "" };
 	char what[64];
 	uint64_t mark = proc_image_mark(pid);
@@ -267,15 +362,15 @@ static int attach(struct recorder *r, pid_t pid)
 
 	if (status != STATUS_OK)
 		return status;
-	int code = inject_start(pid, mark, &task, &err);
+	struct tree_process *p = add_process(r, pid, NULL);
 
-	if (code == 0)
-		code = start_following(
-			r, pid, task.ring_fd, -1, 0, &task, &found, &err);
+	if (p == NULL)
+		return attach_refused(pid, "record", -ESRCH, "");
+	p->why = FILE_WHY_ATTACH;
+	int code = attach(r, p, mark, &found, &err);
+
 	if (code != 0)
 		return attach_refused(pid, "record", code, err.text);
-	if (r->child != 0)
-		return STATUS_OK;
 	proc_describe(pid, what, sizeof(what));
 	if (r->o->sampling.spin)
 		msg_info(
@@ -291,69 +386,6 @@ static int attach(struct recorder *r, pid_t pid)
 }
 
 /* --- spawning --- */
-
-static int make_socket(struct recorder *r)
-{
-	struct sockaddr_un address = { .sun_family = AF_UNIX };
-	const char *base = getenv("TMPDIR");
-
-	if (base == NULL || base[0] != '/' || strlen(base) > 60)
-		base = "/tmp";
-	r->folder = xasprintf("%s/pystack-XXXXXX", base);
-	if (mkdtemp(r->folder) == NULL) {
-		msg_error("cannot make a folder in %s: %s", base, strerror(errno));
-		free(r->folder);
-		r->folder = NULL;
-		return -1;
-	}
-	/* The program may run as another user by the time its task says hello. */
-	(void)chmod(r->folder, 0711);
-	r->socket_path = xasprintf("%s/hello", r->folder);
-	(void)snprintf(
-		address.sun_path, sizeof(address.sun_path), "%s", r->socket_path);
-	r->listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	if (r->listener < 0 ||
-		bind(r->listener, (struct sockaddr *)&address, sizeof(address)) != 0 ||
-		chmod(r->socket_path, 0666) != 0 || listen(r->listener, 128) != 0) {
-		msg_error("cannot listen at %s: %s", r->socket_path, strerror(errno));
-		return -1;
-	}
-	/* LD_PRELOAD has no way to write a blank or a colon. */
-	r->preload = paths_preload();
-	if (r->preload != NULL && strpbrk(r->preload, " :") != NULL) {
-		char *link = xasprintf("%s/pystack-preload.so", r->folder);
-
-		if (symlink(r->preload, link) == 0) {
-			free(r->preload);
-			r->preload = link;
-		} else {
-			free(link);
-		}
-	}
-	if (r->preload == NULL) {
-		msg_error("cannot find pystack-preload.so beside this program or in %s",
-			PKGLIBDIR);
-		return -1;
-	}
-	return 0;
-}
-
-static void remove_socket(struct recorder *r)
-{
-	fd_close(&r->listener);
-	if (r->folder != NULL) {
-		char *link = xasprintf("%s/pystack-preload.so", r->folder);
-
-		(void)unlink(link);
-		free(link);
-		(void)unlink(r->socket_path);
-		(void)rmdir(r->folder);
-	}
-	free(r->folder);
-	free(r->socket_path);
-	free(r->preload);
-	r->folder = r->socket_path = r->preload = NULL;
-}
 
 /* Does PID 1 reap orphans?  Known ones do; of another, such as a program that is a
  * container's only one, nobody knows. */
@@ -376,22 +408,26 @@ static int spawn(struct recorder *r)
 {
 	struct err err;
 
-	if (make_socket(r) != 0)
+	if (hello_open(&r->hello, &err) != 0) {
+		msg_error("%s", err.text);
 		return STATUS_CANNOT;
+	}
 	r->reaper = getpid() != 1 && !first_process_reaps();
 	if (r->reaper)
 		(void)prctl(PR_SET_CHILD_SUBREAPER, 1);
 	struct target_options t = {
 		.argv = r->o->argv,
-		.preload = r->preload,
-		.socket_path = r->socket_path,
+		.preload = r->hello.preload,
+		.socket_path = r->hello.socket_path,
 		.signals = &r->given,
 	};
 	int code = target_start(&t, &r->child, &err);
 
 	if (code == 0) {
-		r->search_ns = clock_monotonic_ns();
-		r->search_ms = SEARCH_FIRST_MS;
+		struct tree_process *p = add_process(r, r->child, NULL);
+
+		if (p != NULL)
+			p->why = FILE_WHY_SPAWN;
 		return STATUS_OK;
 	}
 	/* A common slip: the script without its interpreter. */
@@ -406,235 +442,222 @@ static int spawn(struct recorder *r)
 	return code == -ENOENT ? STATUS_NOT_FOUND : STATUS_NOT_RUN;
 }
 
-static void add_stranger(struct recorder *r, pid_t pid, const char *what)
+static bool shares_memory(pid_t a, pid_t b)
 {
-	for (size_t i = 0; i < r->stranger_count; i++)
-		if (r->strangers[i].pid == pid)
-			return;
-	if (r->stranger_count == MAX_STRANGERS) {
-		r->more_strangers++;
-		return;
-	}
-	struct stranger *s = &r->strangers[r->stranger_count++];
-
-	s->pid = pid;
-	if (what != NULL)
-		(void)snprintf(s->what, sizeof(s->what), "%s", what);
-	else
-		proc_describe(pid, s->what, sizeof(s->what));
+	return syscall(SYS_kcmp, a, b, KCMP_VM, 0, 0) == 0;
 }
 
-/* The process whose memory a task shares, as this process sees it. */
-static pid_t program_of(struct recorder *r, pid_t task, pid_t offered)
+/* The process whose memory a task shares, as this process sees it; NULL when it is none
+ * of this tree. */
+static struct tree_process *program_of(struct recorder *r, const struct hello_guest *g)
 {
-	struct proc_ids children;
-	pid_t found = 0;
+	struct tree_process *p = tree_find(&r->tree, g->offer.pid);
 
-	if (proc_is_below(offered, r->child) &&
-		syscall(SYS_kcmp, offered, task, KCMP_VM, 0, 0) == 0)
-		return offered;
+	if (p == NULL) {
+		scan(r, clock_monotonic_ns());
+		p = tree_find(&r->tree, g->offer.pid);
+	}
+	if (p != NULL && shares_memory(p->pid, g->task))
+		return p;
 	/* Another pid namespace: the numbers differ. */
-	pid_t at = r->child;
-
-	for (int depth = 0; depth < 16 && at != 0 && found == 0; depth++) {
-		if (syscall(SYS_kcmp, at, task, KCMP_VM, 0, 0) == 0)
-			return at;
-		if (proc_children(at, &children) != 0)
-			return 0;
-		at = 0;
-		for (size_t i = 0; i < children.count; i++) {
-			if (syscall(SYS_kcmp, children.id[i], task, KCMP_VM, 0, 0) == 0)
-				found = children.id[i];
-			at = children.id[i];
-		}
-		proc_ids_done(&children);
+	for (size_t i = r->tree.count; i-- > 0;) {
+		p = r->tree.list[i];
+		if (p->state != TREE_GONE && shares_memory(p->pid, g->task))
+			return p;
 	}
-	return found;
+	return NULL;
 }
 
-/* The ring's descriptor that comes with a hello; -1 when none does in time. */
-static int receive_ring(int connection)
+static void refuse(
+	struct recorder *r, struct tree_process *p, const struct python_found *python)
 {
-	struct pollfd p = { .fd = connection, .events = POLLIN };
-	char byte;
-	struct iovec vector = { &byte, 1 };
-	union {
-		struct cmsghdr align;
-		char bytes[CMSG_SPACE(sizeof(int))];
-	} control;
-	struct msghdr message = {
-		.msg_iov = &vector,
-		.msg_iovlen = 1,
-		.msg_control = control.bytes,
-		.msg_controllen = sizeof(control.bytes),
-	};
-	int fd = -1;
+	char text[160];
+	const char *why = python_refusal(python, text, sizeof(text));
 
-	if (poll(&p, 1, HELLO_MS) <= 0 ||
-		recvmsg(connection, &message, MSG_CMSG_CLOEXEC) != 1)
-		return -1;
-	struct cmsghdr *c = CMSG_FIRSTHDR(&message);
-
-	if (c != NULL && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS &&
-		c->cmsg_len == CMSG_LEN(sizeof(int)))
-		memcpy(&fd, CMSG_DATA(c), sizeof(fd));
-	return fd;
+	p->state = TREE_LEFT;
+	(void)snprintf(p->reason, sizeof(p->reason), "%s", why);
+	if (r->found_kind[0] != '\0')
+		return;
+	(void)snprintf(r->found_kind, sizeof(r->found_kind), "process %d %s",
+		(int)p->pid, why);
+	msg_error("%s; it runs on unrecorded", r->found_kind);
 }
 
-/* Somebody said hello: follow it, if it is the first. */
-static void welcome(struct recorder *r, int connection)
+/* May processes be followed that are not yet? */
+static bool wants_more(const struct recorder *r)
 {
-	struct ucred peer;
-	socklen_t size = sizeof(peer);
+	return !r->over && (!r->o->no_inherit || r->segments == 0);
+}
+
+/* How a process that was found has become what it is. */
+static void tell_origin(const struct recorder *r, struct tree_process *p)
+{
+	_cleanup_buf_ struct buf own = BUF_INIT(1 << 20), parents = BUF_INIT(1 << 20);
+
+	if (p->why != 0)
+		return;
+	p->why = r->segments == 0 ? FILE_WHY_SPAWN : FILE_WHY_EXEC;
+	/* Of a daemon the one between has ended. */
+	const struct tree_process *from = p->parent;
+
+	while (from != NULL && from->state == TREE_GONE && !from->python)
+		from = from->parent;
+	if (from != NULL && from->python && proc_cmdline_read(p->pid, &own) == 0 &&
+		proc_cmdline_read(from->pid, &parents) == 0 &&
+		own.size == parents.size &&
+		memcmp(buf_text(&own), buf_text(&parents), own.size) == 0)
+		p->why = FILE_WHY_FORK;
+}
+
+/* Somebody said hello. */
+static void welcome(struct recorder *r, struct hello_guest *g)
+{
 	struct python_found python;
-	struct ring_reader ring = { 0 };
 	struct err err = { "" };
-	char refusal[160];
-	int ring_fd = receive_ring(connection);
+	struct tree_process *p = program_of(r, g);
 
-	if (ring_fd < 0 ||
-		getsockopt(connection, SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0 ||
-		follow_map(ring_fd, &ring, &err) != 0) {
-		fd_close(&ring_fd);
-		fd_close(&connection);
-		return;
+	note_task(r, g->task);
+
+	python_from_offer(g->offer.runtime, g->offer.code_type, g->offer.runtime_bytes,
+		sizeof(g->offer.runtime_bytes), g->offer.python_hex,
+		g->offer.python_version, &python);
+	if (p != NULL && p->follow != NULL && follow_has_left(p->follow))
+		task_left(r, p);
+	/* Where it is not taken, its task leaves when the connection ends. */
+	if (p != NULL && p->follow == NULL && wants_more(r)) {
+		struct follow_source source = {
+			.ring_fd = g->ring_fd,
+			.connection = g->connection,
+			.task = g->task,
+		};
+
+		tell_origin(r, p);
+		if (python.kind != PYTHON_CPYTHON) {
+			refuse(r, p, &python);
+		} else if (start_following(r, p, &source, &python, &err) == 0) {
+			return;
+		} else {
+			msg_error(
+				"cannot record process %d: %s", (int)p->pid, err.text);
+			p->state = TREE_LEFT;
+			return;
+		}
 	}
-	struct ring_offer offer = ring.header->offer;
-
-	follow_unmap(&ring);
-	offer.python_version[sizeof(offer.python_version) - 1] = '\0';
-	python_from_offer(offer.runtime, offer.code_type, offer.runtime_bytes,
-		sizeof(offer.runtime_bytes), offer.python_hex, offer.python_version,
-		&python);
-	pid_t pid = program_of(r, peer.pid, offer.pid);
-
-	if (pid == 0 || r->followed || r->over) {
-		/* Its task leaves when the connection ends. */
-		if (pid != 0)
-			add_stranger(r, pid, NULL);
-	} else if (python.kind != PYTHON_CPYTHON) {
-		(void)snprintf(r->found_kind, sizeof(r->found_kind), "process %d %s",
-			(int)pid, python_refusal(&python, refusal, sizeof(refusal)));
-		msg_error("%s; it runs on unrecorded", r->found_kind);
-	} else if (start_following(r, pid, ring_fd, connection, peer.pid, NULL, &python,
-			   &err) == 0) {
-		return;
-	} else {
-		msg_error("cannot record process %d: %s", (int)pid, err.text);
-		return;
-	}
-	fd_close(&ring_fd);
-	fd_close(&connection);
+	fd_close(&g->ring_fd);
+	fd_close(&g->connection);
 }
 
 static void accept_hellos(struct recorder *r)
 {
-	for (;;) {
-		int connection = accept4(r->listener, NULL, NULL, SOCK_CLOEXEC);
+	struct hello_guest g;
 
-		if (connection < 0)
-			return;
-		welcome(r, connection);
-	}
+	while (hello_accept(&r->hello, &g))
+		welcome(r, &g);
 }
 
-/* --- Pythons that the preload library does not reach --- */
+/* --- processes that no hello comes from --- */
 
-static bool searched_before(struct recorder *r, pid_t pid)
+/* Try to attach to one that can be. */
+static void attach_to_found(struct recorder *r, struct tree_process *p, uint64_t mark,
+	const struct python_found *found)
 {
-	for (size_t i = 0; i < r->searched_count; i++)
-		if (r->searched[i] == pid)
-			return true;
-	return false;
+	struct err err = { "" };
+	int code;
+
+	tell_origin(r, p);
+	code = attach(r, p, mark, found, &err);
+	if (code == 0)
+		return;
+	(void)snprintf(p->reason, sizeof(p->reason), "%s",
+		code == -EPERM || code == -EACCES ? "not permitted" : err.text);
+	if (code == -EPERM || code == -EACCES || ++p->tries >= MOST_TRIES)
+		p->state = TREE_LEFT;
 }
 
-/* Look into a process below the command.  True when the search can end. */
-static bool look_into(struct recorder *r, pid_t pid)
+/* The preload library is still in the environment of what was started, down to the
+ * first Python, which takes it out. */
+static bool may_say_hello(const struct recorder *r, const struct tree_process *p)
 {
-	struct python_found found;
-	struct err ignored;
-	char refusal[160];
-	bool last = r->search_ms >= SEARCH_MAX_MS;
-
-	if (searched_before(r, pid) || python_find(pid, &found, &ignored) != 0 ||
-		found.kind == PYTHON_NONE || found.kind == PYTHON_STARTING)
+	if (r->child == 0)
 		return false;
-	if (last && r->searched_count < sizeof(r->searched) / sizeof(r->searched[0]))
-		r->searched[r->searched_count++] = pid;
-	if (found.kind == PYTHON_CPYTHON)
-		return last && attach(r, pid) == STATUS_OK;
-	if (r->found_kind[0] == '\0') {
-		(void)snprintf(r->found_kind, sizeof(r->found_kind), "process %d %s",
-			(int)pid, python_refusal(&found, refusal, sizeof(refusal)));
-		msg_error("%s; it runs on unrecorded", r->found_kind);
+	for (; p != NULL; p = p->parent)
+		if (p->python)
+			return false;
+	return true;
+}
+
+static void look_into(struct recorder *r, struct tree_process *p, int64_t now)
+{
+	struct python_found found = { .kind = PYTHON_NONE };
+	struct proc_stat st;
+	struct err ignored;
+
+	p->look_ns = now + p->step_ns;
+	if (proc_stat_read(p->pid, 0, &st) != 0 || !tree_lives(p)) {
+		p->state = TREE_GONE;
+		return;
 	}
-	return false;
-}
-
-static bool look_below(struct recorder *r, pid_t pid, int depth)
-{
-	struct proc_ids children;
-	bool done = look_into(r, pid);
-
-	if (done || depth == 0 || proc_children(pid, &children) != 0)
-		return done;
-	for (size_t i = 0; i < children.count && !done; i++)
-		done = look_below(r, children.id[i], depth - 1);
-	proc_ids_done(&children);
-	return done;
-}
-
-/* Nobody said hello yet: statically linked Pythons and old ones do not. */
-static void search(struct recorder *r, int64_t now)
-{
-	if (r->child == 0 || r->followed || r->over ||
-		now - r->search_ns < r->search_ms * 1000000ll)
+	if (strcmp(st.comm, "pystack") == 0) {
+		tree_set_ours(&r->tree, p->pid);
 		return;
-	(void)look_below(r, r->child, 8);
-	r->search_ns = now;
-	if (r->search_ms < SEARCH_MAX_MS)
-		r->search_ms *= 2;
-}
-
-/* --- children of the program, which are not followed --- */
-
-/* The last task id given out, from /proc/loadavg: unchanged, nothing was created. */
-static uint64_t last_pid(void)
-{
-	_cleanup_buf_ struct buf text = BUF_INIT(256);
-	uint64_t id = 0;
-
-	if (fd_read_file(AT_FDCWD, "/proc/loadavg", &text) != 0)
-		return 0;
-	const char *blank = strrchr(buf_text(&text), ' ');
-
-	if (blank != NULL && sscanf(blank, "%lu", &id) != 1)
-		id = 0;
-	return id;
-}
-
-static void count_children(struct recorder *r, int64_t now)
-{
-	struct proc_ids children;
-
-	if (r->follow == NULL || now - r->children_ns < CHILDREN_NS)
-		return;
-	r->children_ns = now;
-	uint64_t last = last_pid();
-
-	if (last == r->last_pid)
-		return;
-	r->last_pid = last;
-	if (proc_children(follow_pid(r->follow), &children) != 0)
-		return;
-	for (size_t i = 0; i < children.count; i++) {
-		struct proc_stat st;
-
-		if (proc_stat_read(children.id[i], 0, &st) == 0 && st.state != 'Z' &&
-			strcmp(st.comm, "pystack") != 0)
-			add_stranger(r, children.id[i], NULL);
 	}
-	proc_ids_done(&children);
+	uint64_t mark = proc_image_mark(p->pid);
+
+	/* A vfork child runs in its parent's memory until it executes something. */
+	if (p->parent != NULL && shares_memory(p->pid, p->parent->pid))
+		return;
+	if (python_find(p->pid, &found, &ignored) != 0 || found.kind == PYTHON_NONE ||
+		found.kind == PYTHON_STARTING) {
+		/* It may execute a Python at any time, which may be told by the kernel,
+		 * or load one, but less and less likely. */
+		if (found.kind != PYTHON_STARTING && p->step_ns < TREE_STEP_MAX_NS)
+			p->step_ns *= r->events >= 0 ? 8 : 2;
+		return;
+	}
+	if (found.kind != PYTHON_CPYTHON)
+		refuse(r, p, &found);
+	else if (!may_say_hello(r, p) || now - p->seen_ns > HELLO_GRACE_NS)
+		attach_to_found(r, p, mark, &found);
+}
+
+static void read_events(struct recorder *r)
+{
+	struct proc_news news;
+
+	r->events_ns = clock_monotonic_ns();
+	(void)pthread_mutex_lock(&r->beat_lock);
+	while (!r->scan_missed && proc_events_next(r->events, &news)) {
+		struct tree_process *p;
+
+		switch (news.kind) {
+		case PROC_EVENT_FORKED:
+			tree_add_made(&r->tree, news.pid, news.parent);
+			break;
+		case PROC_EVENT_EXECUTED:
+			p = tree_find(&r->tree, news.pid);
+			if (p != NULL && p->state == TREE_SEEN)
+				tree_look_again(p, r->events_ns);
+			break;
+		default:
+			r->scan_missed = true;
+			break;
+		}
+	}
+	(void)pthread_mutex_unlock(&r->beat_lock);
+}
+
+static void look_for_more(struct recorder *r, int64_t now)
+{
+	if (r->over)
+		return;
+	if (r->events >= 0 ? r->scan_missed : tree_scan_is_due(&r->tree, now))
+		scan(r, now);
+	for (size_t i = 0; i < r->tree.count && wants_more(r); i++) {
+		struct tree_process *p = r->tree.list[i];
+
+		if (p->state == TREE_SEEN && now >= p->look_ns)
+			look_into(r, p, now);
+	}
 }
 
 /* --- signals --- */
@@ -670,12 +693,6 @@ static void on_signal(struct recorder *r, const struct signalfd_siginfo *s)
 		return;
 	}
 	if (r->child == 0) {
-		if (r->interrupted) {
-			/* A second time: at once. */
-			if (r->follow != NULL)
-				end_follow(r, FILE_END_DETACHED, 0);
-		}
-		r->interrupted = true;
 		r->over = true;
 		return;
 	}
@@ -711,41 +728,65 @@ static void read_signals(struct recorder *r)
 
 /* --- the loop --- */
 
-static void drain(struct recorder *r, int64_t now)
+/* Returns the bytes taken from the ring; *cut is set after a cut. */
+static int64_t drain_one(struct recorder *r, struct tree_process *p, bool *cut)
 {
 	struct err err;
-	bool cut = false;
+	int64_t n = follow_drain(p->follow, cut, &err);
 
-	if (r->follow == NULL)
-		return;
-	int64_t n = follow_drain(r->follow, &cut, &err);
+	if (n >= 0)
+		return n;
+	msg_error("process %d: %s; its recording ends here", (int)p->pid, err.text);
+	end_follow(r, p, FILE_END_SAMPLER, 0, TREE_LEFT);
+	return 0;
+}
 
-	if (n < 0) {
-		msg_error("process %d: %s; its recording ends here",
-			(int)follow_pid(r->follow), err.text);
-		end_follow(r, FILE_END_SAMPLER, 0);
-		return;
+static void drain(struct recorder *r, int64_t now)
+{
+	int64_t most = 0;
+	bool cut = false, name = now - r->named_ns > NAMES_NS;
+
+	r->drained_ns = now;
+	for (size_t i = 0; i < r->tree.count; i++) {
+		struct tree_process *p = r->tree.list[i];
+
+		if (p->follow == NULL)
+			continue;
+		int64_t n = drain_one(r, p, &cut);
+
+		most = n > most ? n : most;
+		if (name && p->follow != NULL)
+			follow_name_threads(p->follow);
 	}
-	if (n > DRAIN_MUCH_BYTES)
+	if (name)
+		r->named_ns = now;
+	if (most > DRAIN_MUCH_BYTES)
 		r->drain_ms =
 			r->drain_ms / 2 < DRAIN_MIN_MS ? DRAIN_MIN_MS : r->drain_ms / 2;
 	else if (r->drain_ms < DRAIN_MAX_MS)
 		r->drain_ms++;
-	if (now - r->named_ns > NAMES_NS) {
-		r->named_ns = now;
-		follow_name_threads(r->follow);
-	}
 	if ((cut && now - r->flushed_ns > FLUSH_NS / 2) ||
 		now - r->flushed_ns > FLUSH_NS * 2 ||
 		file_writer_should_flush(r->writer))
 		flush(r);
 }
 
+/* Attached: until nothing is followed any more, nor about to be. */
 static bool is_finished(struct recorder *r)
 {
 	if (r->child == 0)
-		return r->over;
-	return r->child_ended && r->follow == NULL;
+		return r->follow_count == 0 && (r->over || !tree_expects(&r->tree));
+	return r->child_ended && r->follow_count == 0;
+}
+
+static void see_ends(struct recorder *r)
+{
+	for (size_t i = 0; i < r->tree.count; i++) {
+		struct tree_process *p = r->tree.list[i];
+
+		if (p->follow != NULL && follow_has_left(p->follow))
+			task_left(r, p);
+	}
 }
 
 /* The command has ended: its task has seen that too, or will at once. */
@@ -754,70 +795,120 @@ static void on_child_end(struct recorder *r)
 	int64_t end = clock_monotonic_ns() + EXIT_GRACE_MS * 1000000ll;
 
 	/* A hello may be waiting still, of a program that was over at once. */
-	if (!r->followed)
-		accept_hellos(r);
-	if (r->follow == NULL)
+	accept_hellos(r);
+	if (r->follow_count == 0)
 		return;
-	if (follow_pid(r->follow) == r->child)
-		while (!follow_has_left(r->follow) && clock_monotonic_ns() < end)
+	struct tree_process *p = tree_find(&r->tree, r->child);
+
+	if (p != NULL && p->follow != NULL)
+		while (!follow_has_left(p->follow) && clock_monotonic_ns() < end)
 			clock_sleep_ns(200000);
-	if (follow_has_left(r->follow))
-		task_left(r);
+	see_ends(r);
 	/* A process that outlives the command is let go. */
-	if (r->follow != NULL)
-		end_follow(r, FILE_END_DETACHED, 0);
+	end_all(r);
+	flush(r);
+}
+
+/* No longer than until a process is to be looked into, or looked for. */
+static int ms_to_next_look(struct recorder *r, int ms)
+{
+	int64_t now = clock_monotonic_ns();
+
+	if (!wants_more(r))
+		return ms;
+	if ((r->events < 0 || now - r->events_ns <= EVENTS_APART_NS) && ms > ROUND_MS)
+		ms = ROUND_MS;
+	for (size_t i = 0; i < r->tree.count; i++) {
+		int64_t left = (r->tree.list[i]->look_ns - now) / 1000000 + 1;
+
+		if (r->tree.list[i]->state == TREE_SEEN && left < ms)
+			ms = left > 1 ? (int)left : 1;
+	}
+	return ms;
+}
+
+/* Until a signal, a hello, the end of a task, or the next thing to do. */
+static void wait_for_events(struct recorder *r)
+{
+	size_t count = 3;
+	struct pollfd *fds = xcalloc(count + r->follow_count, sizeof(*fds));
+	int ms = r->follow_count != 0 ? r->drain_ms : r->over ? 1000 : DRAIN_MAX_MS;
+
+	fds[0] = (struct pollfd){ .fd = r->signals, .events = POLLIN };
+	fds[1] = (struct pollfd){ .fd = r->hello.listener, .events = POLLIN };
+	/* On a busy machine most are of others: not each of them wakes us. */
+	bool ask = !r->over && clock_monotonic_ns() - r->events_ns > EVENTS_APART_NS;
+
+	fds[2] = (struct pollfd){ .fd = ask ? r->events : -1, .events = POLLIN };
+	for (size_t i = 0; i < r->tree.count; i++)
+		if (r->tree.list[i]->follow != NULL)
+			fds[count++] = (struct pollfd){
+				.fd = follow_poll_fd(r->tree.list[i]->follow),
+				.events = POLLIN,
+			};
+	ms = ms_to_next_look(r, ms);
+	(void)poll(fds, count, ms);
+	if (fds[0].revents != 0)
+		read_signals(r);
+	if (fds[2].revents != 0)
+		read_events(r);
+	if (fds[1].revents != 0)
+		accept_hellos(r);
+	free(fds);
 }
 
 static void one_round(struct recorder *r)
 {
-	struct pollfd fds[3] = {
-		{ .fd = r->signals, .events = POLLIN },
-		{ .fd = r->listener, .events = POLLIN },
-		{ .fd = r->follow != NULL ? follow_poll_fd(r->follow) : -1,
-			.events = POLLIN },
-	};
-	int ms = r->follow != NULL ? r->drain_ms : r->over ? 1000 : DRAIN_MAX_MS;
+	wait_for_events(r);
 
-	(void)poll(fds, 3, ms);
 	int64_t now = clock_monotonic_ns();
 
-	if (fds[0].revents != 0)
-		read_signals(r);
-	if (fds[1].revents != 0)
-		accept_hellos(r);
-	drain(r, now);
-	if (r->follow != NULL && follow_has_left(r->follow))
-		task_left(r);
-	if (r->follow != NULL && r->o->duration_ns != 0 &&
+	if (now - r->drained_ns >= r->drain_ms * 1000000ll)
+		drain(r, now);
+	see_ends(r);
+	if (r->o->duration_ns != 0 && r->follow_ns != 0 && !r->over &&
 		now - r->follow_ns >= r->o->duration_ns) {
 		r->over = true;
 		if (r->child != 0)
 			msg_info("the time is up; the program goes on");
 	}
-	if (r->follow != NULL && r->over)
-		end_follow(r, FILE_END_DETACHED, 0);
-	search(r, now);
-	count_children(r, now);
+	if (r->follow_count != 0 && r->over) {
+		end_all(r);
+		flush(r);
+	}
+	look_for_more(r, now);
 	if (r->child_ended)
 		on_child_end(r);
 }
 
 /* --- the end --- */
 
+/* Children that were not followed, and why. */
 static void say_strangers(struct recorder *r)
 {
 	struct buf names = BUF_INIT(4096);
-	size_t count = r->stranger_count + r->more_strangers, shown = 0;
+	size_t count = 0;
 
-	if (count == 0)
-		return;
-	for (size_t i = 0; i < r->stranger_count && shown < 4; i++, shown++)
-		buf_printf(
-			&names, "%s%s", shown != 0 ? ", " : "", r->strangers[i].what);
-	if (count > shown)
-		buf_printf(&names, ", and %zu more", count - shown);
-	msg_info("%zu %s not followed (%s)", count, count == 1 ? "child" : "children",
-		buf_text(&names));
+	for (size_t i = 0; i < r->task_count; i++)
+		tree_set_ours(&r->tree, r->tasks[i]);
+
+	for (size_t i = 0; i < r->tree.count; i++) {
+		const struct tree_process *p = r->tree.list[i];
+
+		if (p->parent == NULL || p->segment != 0 || p->ours)
+			continue;
+		if (count++ >= NAMED_AT_MOST)
+			continue;
+		buf_printf(&names, "%s%s", count > 1 ? ", " : "", p->what);
+		if (p->reason[0] != '\0')
+			buf_printf(&names, ": %s", p->reason);
+	}
+	count += r->tree.dropped;
+	if (count > NAMED_AT_MOST)
+		buf_printf(&names, ", and %zu more", count - NAMED_AT_MOST);
+	if (count != 0)
+		msg_info("%zu %s not followed (%s)", count,
+			count == 1 ? "child" : "children", buf_text(&names));
 	buf_done(&names);
 }
 
@@ -825,7 +916,7 @@ static void say_why_empty(struct recorder *r)
 {
 	double ran_ms = (double)(clock_monotonic_ns() - r->started_ns) / 1e6;
 
-	if (r->followed) {
+	if (r->segments != 0) {
 		if (r->stats.counters[RING_TICKS] == 0)
 			msg_info(
 				"no samples: the program ran for %.0f ms, and ticks are %.3g ms "
@@ -847,12 +938,16 @@ static void say_end(struct recorder *r, uint64_t bytes)
 	const uint64_t *c = r->stats.counters;
 	double elapsed = (double)(clock_monotonic_ns() - r->started_ns);
 	double own = (double)c[RING_CPU_NS] + (double)clock_process_cpu_ns();
+	unsigned processes = 0;
+
+	for (size_t i = 0; i < r->tree.count; i++)
+		processes += r->tree.list[i]->segment != 0;
 
 	msg_line(
 		"[ pystack record: wrote %.3f MB %s (%llu samples, %u process%s, %llu "
 		"thread%s, %llu lost, %llu approximate, %llu late, overhead %.2f%% of a core) ]",
 		(double)bytes / 1e6, r->o->output, (unsigned long long)r->stats.samples,
-		r->segments, r->segments == 1 ? "" : "es",
+		processes, processes == 1 ? "" : "es",
 		(unsigned long long)r->stats.threads, r->stats.threads == 1 ? "" : "s",
 		(unsigned long long)r->stats.lost,
 		(unsigned long long)c[RING_APPROXIMATE],
@@ -909,7 +1004,7 @@ int recorder_run(const struct recorder_options *options)
 {
 	struct recorder r = {
 		.o = options,
-		.listener = -1,
+		.hello = { .listener = -1 },
 		.drain_ms = DRAIN_MAX_MS / 4,
 		.beat_lock = PTHREAD_MUTEX_INITIALIZER,
 		.beat_wake = PTHREAD_COND_INITIALIZER,
@@ -923,13 +1018,16 @@ int recorder_run(const struct recorder_options *options)
 		msg_error("%s", err.text);
 		return STATUS_CANNOT;
 	}
+	tree_init(&r.tree);
+	r.events = options->no_inherit ? -ENOSYS : proc_events_open();
+	r.scan_missed = true;
 	set_up_signals(&r);
 	r.started_ns = r.flushed_ns = clock_monotonic_ns();
 	if (pthread_create(&r.beat_thread, NULL, beat_main, &r) != 0) {
 		msg_error("cannot start a thread");
 		return STATUS_CANNOT;
 	}
-	int status = options->pid != 0 ? attach(&r, options->pid) : spawn(&r);
+	int status = options->pid != 0 ? attach_first(&r, options->pid) : spawn(&r);
 
 	if (status == STATUS_OK && file_writer_publish(r.writer, &err) != 0) {
 		/* Too late to refuse: say it, and let the program go on. */
@@ -939,12 +1037,17 @@ int recorder_run(const struct recorder_options *options)
 	if (status != STATUS_OK) {
 		stop_beat(&r);
 		file_writer_free(r.writer);
-		remove_socket(&r);
+		hello_close(&r.hello);
+		tree_done(&r.tree);
 		return status;
 	}
 	while (!is_finished(&r))
 		one_round(&r);
 	stop_beat(&r);
-	remove_socket(&r);
-	return finish(&r, status);
+	hello_close(&r.hello);
+	fd_close(&r.events);
+	status = finish(&r, status);
+	tree_done(&r.tree);
+	free(r.tasks);
+	return status;
 }

@@ -21,6 +21,7 @@ struct recorder_options {
 	const char *output;
 	int level; /* of compression */
 	bool quiet;
+	bool no_inherit; /* the first Python alone, not what comes from it */
 };
 
 /* Record.  Returns the exit status of the command. */

@@ -147,6 +147,11 @@ int proc_cmdline_read(pid_t pid, struct buf *b)
 	return read_small(path, b);
 }
 
+static bool is_control(char c)
+{
+	return (unsigned char)c < 0x20 || c == 0x7f;
+}
+
 void proc_describe(pid_t pid, char *text, size_t size)
 {
 	_cleanup_buf_ struct buf words = BUF_INIT(CMDLINE_BYTES);
@@ -159,7 +164,7 @@ void proc_describe(pid_t pid, char *text, size_t size)
 		size_t n = 0;
 
 		for (size_t i = 0; i < words.size && n + 1 < size; i++)
-			text[n++] = words.data[i] != '\0' ? words.data[i] : ' ';
+			text[n++] = is_control(words.data[i]) ? ' ' : words.data[i];
 		while (n != 0 && text[n - 1] == ' ')
 			n--;
 		text[n] = '\0';

@@ -50,8 +50,8 @@ void proc_status_parse(const char *text, struct proc_status *ret);
 /* Command line as words, each ended by a NUL, appended to b; 0 or a negative code. */
 int proc_cmdline_read(pid_t pid, struct buf *b);
 
-/* The command line with blanks between the words, cut to size; the name in brackets
- * when there is none, as for kernel threads and zombies. */
+/* The command line with blanks between the words and for control characters, cut to
+ * size; the name in brackets when there is none, as for kernel threads and zombies. */
 void proc_describe(pid_t pid, char *text, size_t size);
 
 /* Where /proc/PID/exe leads; owned, NULL when it cannot be read. */

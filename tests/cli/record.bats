@@ -235,6 +235,20 @@ pystack.data.old" ]
     [[ $stderr == *" 1 process, "* ]]
 }
 
+@test "without any rights children are found by looking for them" {
+    requires nobody
+    cd /
+    run -0 --separate-stderr as_nobody "$PYSTACK" record -o /dev/null -- "$PYTHON" -c '
+import os, sys, subprocess, time
+if os.fork() == 0:
+    time.sleep(0.5)
+    os._exit(0)
+subprocess.run([sys.executable, "-c", "import time; time.sleep(0.5)"], check=True)
+os.wait()'
+    [[ $stderr =~ $end_line ]]
+    [[ $stderr == *" 3 processes, "* ]]
+}
+
 @test "-o - writes the recording to standard output" {
     record -q -o - -- "$PYTHON" -c 'import time; time.sleep(0.3)' > out
     [ "$(ls)" = out ]
@@ -473,10 +487,15 @@ sys.exit(5)'
     [[ $stderr == *" 1 process, "* ]]
 }
 
-@test "a second Python below the command is counted, not recorded" {
-    run -0 --separate-stderr record -- sh -c '
+@test "all Pythons below the command are recorded, with --no-inherit the first" {
+    local two='
 "$0" -c "import time; time.sleep(0.3) # first"
-"$0" -c "import time; time.sleep(0.3) # second"' "$PYTHON"
+"$0" -c "import time; time.sleep(0.3) # second"'
+    run -0 --separate-stderr record -- sh -c "$two" "$PYTHON"
+    [[ ${stderr_lines[0]} == *" 2 processes, "* ]]
+    "$PYSTACK" report | grep -q '# first$'
+    "$PYSTACK" report | grep -q '# second$'
+    run -0 --separate-stderr record --no-inherit -- sh -c "$two" "$PYTHON"
     [[ ${stderr_lines[0]} == *" 1 process, "* ]]
     [[ ${stderr_lines[1]} == "pystack: record: 1 child not followed ($PYTHON "* ]]
     "$PYSTACK" report | grep -q '# first$'
@@ -493,10 +512,14 @@ print("done")'
 }
 
 @test "a program that executes another is left there" {
-    run -4 --separate-stderr record -- "$PYTHON" -c '
+    local execute='
 import os, time
 time.sleep(0.3)
 os.execv("/bin/sh", ["sh", "-c", "sleep 0.3; exit 4"])'
+    run -4 --separate-stderr record -- "$PYTHON" -c "$execute"
+    [[ ${stderr_lines[0]} =~ $end_line ]]
+    "$PYSTACK" report --header-only | grep -qx '#   end           : executed another program'
+    run -4 --separate-stderr record --no-inherit -- "$PYTHON" -c "$execute"
     [[ ${stderr_lines[0]} == "pystack: record: process "*" executed another program (sh -c sleep 0.3; exit 4), which is not followed" ]]
     [[ ${stderr_lines[1]} =~ $end_line ]]
     "$PYSTACK" report --header-only | grep -qx '#   end           : executed another program'

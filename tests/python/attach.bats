@@ -159,7 +159,7 @@ executed() { # python
     setarch -R "$1" "$apps/executes.py" > out &
     pid=$!
     wait_until 30 test -e first || return
-    "$PYSTACK" record -o f -p $pid 2> err &
+    "$PYSTACK" record --no-inherit -o f -p $pid 2> err &
     recorder=$!
     wait_until 30 has_line err 'Ctrl-C ends it' || return
     # It is to see that late, when there is something to be damaged.

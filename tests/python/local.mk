@@ -8,7 +8,8 @@ python_tests = \
 	tests/python/oracle.bats \
 	tests/python/other-root.bats \
 	tests/python/safety.bats \
-	tests/python/starts.bats
+	tests/python/starts.bats \
+	tests/python/trees.bats
 EXTRA_DIST += \
 	$(python_tests) \
 	tests/python/apps/busy.py \
@@ -25,6 +26,7 @@ EXTRA_DIST += \
 	tests/python/apps/reuse.py \
 	tests/python/apps/shares.py \
 	tests/python/apps/surroundings.py \
+	tests/python/apps/tree.py \
 	tests/python/check-reuse.py \
 	tests/python/compare-depths.py \
 	tests/python/compare-parked.py \

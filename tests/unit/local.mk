@@ -16,6 +16,7 @@ unit_tests = \
 	tests/unit/t-sigframe \
 	tests/unit/t-str \
 	tests/unit/t-strata \
+	tests/unit/t-tree \
 	tests/unit/t-unicode \
 	tests/unit/t-wire
 unit_scripts = \
@@ -72,3 +73,5 @@ tests_unit_t_proc_SOURCES = tests/unit/t-proc.c
 tests_unit_t_proc_LDADD = $(LIBPYSTACK)
 tests_unit_t_python_SOURCES = tests/unit/t-python.c
 tests_unit_t_python_LDADD = $(LIBPYSTACK)
+tests_unit_t_tree_SOURCES = tests/unit/t-tree.c src/tree.c
+tests_unit_t_tree_LDADD = $(LIBPYSTACK)
