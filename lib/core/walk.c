@@ -16,6 +16,7 @@ enum {
 	CHUNK_LEAST = 16384,     /* bytes */
 	CHUNK_FIRST_SKIPPED = 8, /* the root chunk leaves its first slot empty */
 	DATASTACK_TOP = 8,       /* in the thread state, behind datastack_chunk */
+	PROVEN_MOST = 48,        /* of deeper stacks the rest has hardly changed */
 	TOP_FRAMES = 3,          /* the leaf, its caller, and a shim between them */
 };
 
@@ -196,7 +197,7 @@ static bool read_chain(
 				bool alike = top_again(c, ts, current, next);
 
 				w->proven = alike ? next : w->proven;
-				next = alike ? next * 2 : 0;
+				next = alike && next < PROVEN_MOST ? next * 2 : 0;
 			}
 		}
 		at = f.previous;
