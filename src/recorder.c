@@ -8,13 +8,12 @@
  *		 waited for, as its status becomes ours
  *
  * Each process of the tree is followed as soon as it is a Python that can be: by the
- *hello of its task, where the preload library has brought one, else by attaching to it.
- *After an exec it is looked into again.
+ * hello of its task, where the preload library has brought one, else by attaching to
+ * it.  After an exec it is looked into again.
  */
 #include "recorder.h"
 
 #include <errno.h>
-#include <linux/kcmp.h>
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
@@ -23,7 +22,6 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -232,16 +230,13 @@ static void process_ended(struct recorder *r, struct tree_process *p)
 /* It is another program now, maybe a Python again. */
 static void process_executed(struct recorder *r, struct tree_process *p)
 {
-	char what[sizeof(p->what)];
-
-	proc_describe(p->pid, what, sizeof(what));
+	tree_look_again(p, clock_monotonic_ns());
 	if (r->o->no_inherit)
 		msg_info(
 			"process %d executed another program (%s), which is not followed",
-			(int)p->pid, what);
+			(int)p->pid, p->what);
 	end_follow(r, p, FILE_END_EXEC, 0, r->o->no_inherit ? TREE_LEFT : TREE_SEEN);
 	p->why = FILE_WHY_RESTART;
-	tree_look_again(p, clock_monotonic_ns());
 }
 
 /* The task left by itself: say why, if that is not the program's end. */
@@ -324,7 +319,6 @@ static int start_following(struct recorder *r, struct tree_process *p,
 	note_task(r, follow_task(f));
 	p->segment = ++r->segments;
 	p->state = TREE_FOLLOWED;
-	p->python = true;
 	p->reason[0] = '\0';
 	if (r->follow_ns == 0)
 		r->follow_ns = clock_monotonic_ns();
@@ -442,11 +436,6 @@ static int spawn(struct recorder *r)
 	return code == -ENOENT ? STATUS_NOT_FOUND : STATUS_NOT_RUN;
 }
 
-static bool shares_memory(pid_t a, pid_t b)
-{
-	return syscall(SYS_kcmp, a, b, KCMP_VM, 0, 0) == 0;
-}
-
 /* The process whose memory a task shares, as this process sees it; NULL when it is none
  * of this tree. */
 static struct tree_process *program_of(struct recorder *r, const struct hello_guest *g)
@@ -457,12 +446,12 @@ static struct tree_process *program_of(struct recorder *r, const struct hello_gu
 		scan(r, clock_monotonic_ns());
 		p = tree_find(&r->tree, g->offer.pid);
 	}
-	if (p != NULL && shares_memory(p->pid, g->task))
+	if (p != NULL && proc_share_memory(p->pid, g->task))
 		return p;
 	/* Another pid namespace: the numbers differ. */
 	for (size_t i = r->tree.count; i-- > 0;) {
 		p = r->tree.list[i];
-		if (p->state != TREE_GONE && shares_memory(p->pid, g->task))
+		if (p->state != TREE_GONE && proc_share_memory(p->pid, g->task))
 			return p;
 	}
 	return NULL;
@@ -500,9 +489,10 @@ static void tell_origin(const struct recorder *r, struct tree_process *p)
 	/* Of a daemon the one between has ended. */
 	const struct tree_process *from = p->parent;
 
-	while (from != NULL && from->state == TREE_GONE && !from->python)
+	while (from != NULL && from->state == TREE_GONE && from->segment == 0)
 		from = from->parent;
-	if (from != NULL && from->python && proc_cmdline_read(p->pid, &own) == 0 &&
+	if (from != NULL && from->segment != 0 &&
+		proc_cmdline_read(p->pid, &own) == 0 &&
 		proc_cmdline_read(from->pid, &parents) == 0 &&
 		own.size == parents.size &&
 		memcmp(buf_text(&own), buf_text(&parents), own.size) == 0)
@@ -517,7 +507,6 @@ static void welcome(struct recorder *r, struct hello_guest *g)
 	struct tree_process *p = program_of(r, g);
 
 	note_task(r, g->task);
-
 	python_from_offer(g->offer.runtime, g->offer.code_type, g->offer.runtime_bytes,
 		sizeof(g->offer.runtime_bytes), g->offer.python_hex,
 		g->offer.python_version, &python);
@@ -581,7 +570,7 @@ static bool may_say_hello(const struct recorder *r, const struct tree_process *p
 	if (r->child == 0)
 		return false;
 	for (; p != NULL; p = p->parent)
-		if (p->python)
+		if (p->segment != 0)
 			return false;
 	return true;
 }
@@ -593,7 +582,7 @@ static void look_into(struct recorder *r, struct tree_process *p, int64_t now)
 	struct err ignored;
 
 	p->look_ns = now + p->step_ns;
-	if (proc_stat_read(p->pid, 0, &st) != 0 || !tree_lives(p)) {
+	if (!tree_read(p, &st)) {
 		p->state = TREE_GONE;
 		return;
 	}
@@ -604,7 +593,7 @@ static void look_into(struct recorder *r, struct tree_process *p, int64_t now)
 	uint64_t mark = proc_image_mark(p->pid);
 
 	/* A vfork child runs in its parent's memory until it executes something. */
-	if (p->parent != NULL && shares_memory(p->pid, p->parent->pid))
+	if (p->parent != NULL && proc_share_memory(p->pid, p->parent->pid))
 		return;
 	if (python_find(p->pid, &found, &ignored) != 0 || found.kind == PYTHON_NONE ||
 		found.kind == PYTHON_STARTING) {

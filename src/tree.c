@@ -10,7 +10,6 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/xalloc.h"
-#include "proc/process.h"
 
 enum {
 	SCAN_NS = 15000000,
@@ -50,12 +49,17 @@ void tree_look_again(struct tree_process *p, int64_t now)
 	proc_describe(p->pid, p->what, sizeof(p->what));
 }
 
+bool tree_read(const struct tree_process *p, struct proc_stat *ret)
+{
+	return proc_stat_read(p->pid, 0, ret) == 0 && ret->state != 'Z' &&
+	       ret->state != 'X' && ret->start_ticks == p->start_ticks;
+}
+
 bool tree_lives(const struct tree_process *p)
 {
 	struct proc_stat st;
 
-	return proc_stat_read(p->pid, 0, &st) == 0 && st.state != 'Z' &&
-	       st.state != 'X' && st.start_ticks == p->start_ticks;
+	return tree_read(p, &st);
 }
 
 /* Of what has ended and has nothing to tell only the number is kept. */

@@ -13,6 +13,7 @@
 #include <sys/types.h>
 
 #include "file/format.h"
+#include "proc/process.h"
 
 struct follow;
 
@@ -38,7 +39,6 @@ struct tree_process {
 	int64_t seen_ns, look_ns; /* first seen; to be looked into next */
 	int64_t step_ns;          /* between two looks */
 	unsigned tries;           /* attaching failed so often */
-	bool python;              /* has been one */
 	bool ours;                /* a sampler task, not to be counted */
 	bool needed;              /* for tree.c */
 	char what[48];            /* its command line, cut */
@@ -80,7 +80,8 @@ void tree_scan(struct tree *t, int64_t now);
 /* It may be another program now: to be looked into at once. */
 void tree_look_again(struct tree_process *p, int64_t now);
 
-/* Does it live? */
+/* What /proc says of it; false when it has ended. */
+bool tree_read(const struct tree_process *p, struct proc_stat *ret);
 bool tree_lives(const struct tree_process *p);
 
 /* This is a sampler task, or was one; with it what it was cloned through. */

@@ -122,7 +122,7 @@ struct node {
 	uint32_t call; /* position in the parent, plus 1 */
 	uint32_t ref;
 	uint8_t kind; /* enum record_node_kind */
-	bool known;   /* on a path that two equal walks, or a still GIL, vouch for */
+	bool known;   /* on a path that was proven, see sample.c */
 };
 
 struct string {
@@ -155,7 +155,6 @@ struct walk {
 	uint32_t frames; /* in the chain, those not shown left out */
 	uint32_t stored; /* when not complete: those plausible before one that is not */
 	bool complete;   /* every frame plausible, down to the root */
-	int dbg_entry, dbg_ended;
 	uint32_t proven; /* frames from the leaf that call each other for certain */
 	uint64_t path;   /* over everything but the leaf's position */
 	struct frame *frame;

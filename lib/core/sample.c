@@ -13,7 +13,8 @@
  *   - if its path is known, or
  *   - if nobody took the GIL during the reading and the thread does not hold it
  *     (its frames cannot have changed), or
- *   - if only the leaf is new, and it and its caller read alike again at once.
+ *   - if all that is new of it lies among the frames at the leaf end that read alike
+ *     again at once.
  * The last two teach the path, as does what two readings in a row have in common:
  * further ones are made only to learn, and if the first one's path is then known, it
  * is good after all.  What remains is shown as it was read and marked approximate; it
@@ -166,7 +167,7 @@ struct place {
  * What a reading shows that could not be proven: the longest known piece from the root,
  * and on it the frames as they were read.  To leave these out would give the time of
  * short calls to their callers.  At which instruction they were called was read later
- * than they were, and is left open, but for a leaf whose edge reads alike again.
+ * than they were, and is left open but for those that read alike again at once.
  */
 static struct place as_read(struct core *c, const struct walk *w)
 {

@@ -10,7 +10,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/kcmp.h>
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
@@ -483,7 +482,7 @@ pid_t inject_find_task(pid_t pid)
 	if (sampler_tasks(&tasks) != 0)
 		return 0;
 	for (size_t i = 0; i < tasks.count && found == 0; i++)
-		if (syscall(SYS_kcmp, pid, tasks.id[i], KCMP_VM, 0, 0) == 0)
+		if (proc_share_memory(pid, tasks.id[i]))
 			found = tasks.id[i];
 	proc_ids_done(&tasks);
 	return found;

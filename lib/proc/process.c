@@ -4,10 +4,12 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/kcmp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/fd.h"
@@ -76,6 +78,11 @@ uint64_t proc_image_mark(pid_t pid)
 	if (proc_stat_read(pid, 0, &st) != 0)
 		return 0;
 	return st.start_stack ^ (st.start_code << 16 | st.start_code >> 48);
+}
+
+bool proc_share_memory(pid_t a, pid_t b)
+{
+	return syscall(SYS_kcmp, a, b, KCMP_VM, 0, 0) == 0;
 }
 
 /* The text behind "name:" at the start of a line, or NULL. */
