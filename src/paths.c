@@ -30,12 +30,14 @@ char *paths_preload(void)
 		self[n] = '\0';
 		char *slash = strrchr(self, '/');
 
+		if (slash != NULL)
+			*slash = '\0';
+		size_t size = strlen(self);
+
 		/* BUILD/src/pystack: the library is
 		 * BUILD/lib/preload/pystack-preload.so, and only a build tree has the
 		 * core's image beside it. */
-		if (slash != NULL && slash - self >= 4 &&
-			strncmp(slash - 4, "/src", 4) == 0) {
-			*slash = '\0';
+		if (size >= 4 && strcmp(self + size - 4, "/src") == 0) {
 			char *image = xasprintf("%s/../lib/core/core.bin", self);
 			bool built = access(image, F_OK) == 0;
 
@@ -44,6 +46,12 @@ char *paths_preload(void)
 				return if_readable(xasprintf(
 					"%s/../lib/preload/pystack-preload.so", self));
 		}
+		/* Installed, and moved as a whole since (DESTDIR). */
+		char *beside = if_readable(
+			xasprintf("%s/../lib/pystack/pystack-preload.so", self));
+
+		if (beside != NULL)
+			return beside;
 	}
 	return if_readable(xstrdup(PKGLIBDIR "/pystack-preload.so"));
 }

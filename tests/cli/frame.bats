@@ -203,3 +203,19 @@ commands() {
     run -1 --separate-stderr bash -c '"$PYSTACK" --version >&-'
     [[ $stderr == "pystack: cannot write to standard output: it is closed" ]]
 }
+
+@test "make install by DESTDIR: the program runs from there, with all that belongs to it" {
+    run -0 env -u MAKEFLAGS -u MAKELEVEL -u MFLAGS \
+        make -C "$TOP_BUILDDIR" -s install DESTDIR="$PWD/root"
+    local installed
+    installed=$(find root -path '*/bin/pystack')
+    [ -x "$installed" ]
+    [ -n "$(find root -name pystack-record.1)" ]
+    [ -n "$(find root -name pystack-file.5)" ]
+    [ -n "$(find root -path '*/bash-completion/*/pystack')" ]
+    run -0 --separate-stderr env -u PYSTACK_PRELOAD "$installed" record -o f -- \
+        "$PYTHON" -c 'import time; time.sleep(0.3)'
+    [[ $stderr == *" 1 process, "* ]]
+    run -0 "$installed" report -e wall -i f
+    [[ $output == *"<module>"* ]]
+}
