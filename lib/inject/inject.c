@@ -326,8 +326,13 @@ static void start_job(struct job *j)
 	j->result = open_program(j);
 	if (j->result == 0) {
 		/* What was read of it before it was held must be of this program. */
-		if (proc_image_mark(j->pid) != mark ||
-			(j->task->image_mark != 0 && j->task->image_mark != mark)) {
+		if (mark == 0) {
+			j->result = err_set(j->err, -E_REFUSED,
+				"cannot tell it from what it may execute: no random "
+				"bytes by /proc/%d/auxv",
+				(int)j->pid);
+		} else if (proc_image_mark(j->pid) != mark ||
+			   (j->task->image_mark != 0 && j->task->image_mark != mark)) {
 			j->result = err_set(j->err, -E_REFUSED,
 				"it has just executed another program");
 		} else {

@@ -4,6 +4,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/auxvec.h>
 #include <linux/kcmp.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,6 +16,7 @@
 #include "base/fd.h"
 #include "base/parse.h"
 #include "base/xalloc.h"
+#include "proc/mem.h"
 
 enum {
 	SMALL_FILE_BYTES = 64 << 10,
@@ -33,7 +35,7 @@ int proc_stat_parse(const char *text, struct proc_stat *ret)
 	const char *open = strchr(text, '(');
 	/* The name may hold parentheses: the last one closes it. */
 	const char *close = strrchr(text, ')');
-	unsigned long long start, code = 0, stack = 0;
+	unsigned long long start;
 	int parent;
 
 	if (open == NULL || close == NULL || close < open)
@@ -45,11 +47,9 @@ int proc_stat_parse(const char *text, struct proc_stat *ret)
 	memcpy(s.comm, open + 1, size);
 	if (sscanf(close + 1,
 		    " %c %d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d "
-		    "%*d %*d %llu %*u %*d %*u %llu %*u %llu",
-		    &s.state, &parent, &start, &code, &stack) < 3)
+		    "%*d %*d %llu",
+		    &s.state, &parent, &start) != 3)
 		return -E_BADFORMAT;
-	s.start_code = code;
-	s.start_stack = stack;
 	s.parent = parent;
 	s.start_ticks = start;
 	*ret = s;
@@ -71,13 +71,40 @@ int proc_stat_read(pid_t pid, pid_t tid, struct proc_stat *ret)
 	return r != 0 ? r : proc_stat_parse(buf_text(&text), ret);
 }
 
+/* Where the kernel put its random bytes for the program, 0 when that cannot be told. */
+static uint64_t random_bytes_address(pid_t pid)
+{
+	char path[64];
+	_cleanup_buf_ struct buf text = BUF_INIT(SMALL_FILE_BYTES);
+	uint64_t pair[2];
+
+	(void)snprintf(path, sizeof(path), "/proc/%d/auxv", (int)pid);
+	if (read_small(path, &text) != 0)
+		return 0;
+	for (size_t at = 0; at + sizeof(pair) <= text.size; at += sizeof(pair)) {
+		memcpy(pair, text.data + at, sizeof(pair));
+		if (pair[0] == AT_RANDOM)
+			return pair[1];
+	}
+	return 0;
+}
+
 uint64_t proc_image_mark(pid_t pid)
 {
-	struct proc_stat st;
+	uint64_t address = random_bytes_address(pid), random[2];
+	struct proc_mem mem;
 
-	if (proc_stat_read(pid, 0, &st) != 0)
+	if (address == 0)
 		return 0;
-	return st.start_stack ^ (st.start_code << 16 | st.start_code >> 48);
+	proc_mem_init(&mem, pid);
+	int r = proc_mem_read(&mem, address, random, sizeof(random));
+
+	proc_mem_done(&mem);
+	if (r != 0)
+		return 0;
+	uint64_t mark = random[0] ^ random[1];
+
+	return mark != 0 ? mark : 1;
 }
 
 bool proc_share_memory(pid_t a, pid_t b)

@@ -17,8 +17,6 @@ struct proc_stat {
 	char state; /* R, S, D, T, t, Z, X, I */
 	pid_t parent;
 	uint64_t start_ticks; /* since boot, in clock ticks */
-	/* Addresses; 0 for those who may not trace the process. */
-	uint64_t start_code, start_stack;
 };
 
 /* Of a process (tid 0), or of one of its threads.  Returns 0 or a negative code:
@@ -29,9 +27,10 @@ int proc_stat_read(pid_t pid, pid_t tid, struct proc_stat *ret);
 int proc_stat_parse(const char *text, struct proc_stat *ret);
 
 /*
- * A number that tells one program of a process from the next one that it executes, as
- * long as addresses are random; two that agree in it have the same layout in any case.
- * 0 when it cannot be told.
+ * A number that tells one program of a process from the next one that it executes: of
+ * the random bytes that the kernel gives each (AT_RANDOM).  Addresses would not do:
+ * where they are not random, two programs may well have the same.  0 when it cannot be
+ * told.
  */
 uint64_t proc_image_mark(pid_t pid);
 

@@ -156,7 +156,7 @@ has_samples() {
 executed() { # python
     local pid recorder
     rm -f first second go stop out err f
-    setarch -R "$1" "$apps/executes.py" > out &
+    setarch -R "$1" "$apps/executes.py" former > out &
     pid=$!
     wait_until 30 test -e first || return
     "$PYSTACK" record --no-inherit -o f -p $pid 2> err &
@@ -171,7 +171,8 @@ executed() { # python
     kill -INT $recorder 2>/dev/null
     wait $recorder
     touch stop
-    wait $pid && grep -qx DONE out
+    wait $pid || { echo "the program ended with $?"; return 1; }
+    grep -qx DONE out
 }
 
 @test "a program that executes another while attached: nothing of that is unmapped" {
