@@ -14,12 +14,12 @@ base:
 wire:
 python:
 core:    wire python
-preload: core/abi.h core/arch.h
+preload: core/abi.h core/arch.h core/sys.h
 proc:    base python
 inject:  base proc core/abi.h
 file:    base wire
 profile: base file python wire
-src:     base wire python proc inject file profile
+src:     base wire python proc inject file profile preload/fit.h
 '
 
 # HEADER: who alone may include it.

@@ -46,7 +46,14 @@ lib/core/core.bin: lib/core/core.so $(srcdir)/build-aux/check-core.sh
 CLEANFILES += lib/core/core.so lib/core/core.bin
 
 preload_PROGRAMS += lib/preload/pystack-preload.so
-lib_preload_pystack_preload_so_SOURCES = lib/preload/preload.c lib/core/image.S
+lib_preload_pystack_preload_so_SOURCES = \
+	lib/core/image.S lib/core/memops.c \
+	lib/preload/entries.c lib/preload/entries.h \
+	lib/preload/filters.c lib/preload/filters.h \
+	lib/preload/fit.c lib/preload/fit.h \
+	lib/preload/hooks.c lib/preload/hooks.h \
+	lib/preload/preload.c \
+	lib/preload/text.h
 lib_preload_pystack_preload_so_CPPFLAGS = $(core_cppflags)
 lib_preload_pystack_preload_so_CFLAGS = $(core_cflags)
 lib_preload_pystack_preload_so_CCASFLAGS = -DCORE_IMAGE_CODE
@@ -75,6 +82,7 @@ lib_libpystack_a_SOURCES = \
 	lib/inject/borrow.c lib/inject/borrow.h \
 	lib/inject/inject.c lib/inject/inject.h \
 	lib/inject/sigframe.c lib/inject/sigframe.h \
+	lib/preload/fit.c \
 	lib/proc/elf.c lib/proc/elf.h \
 	lib/proc/events.c lib/proc/events.h \
 	lib/proc/maps.c lib/proc/maps.h \

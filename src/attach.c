@@ -94,7 +94,8 @@ static int refuse(pid_t pid, const struct python_found *found)
 	return STATUS_CANNOT;
 }
 
-int attach_find(pid_t pid, const char *what, struct python_found *ret)
+/* Returns STATUS_OK when it is known what the process is. */
+static int find(pid_t pid, const char *what, struct python_found *ret)
 {
 	int64_t end = clock_monotonic_ns() + STARTING_MS * 1000000ll;
 	struct err err = { "" };
@@ -110,7 +111,31 @@ int attach_find(pid_t pid, const char *what, struct python_found *ret)
 			break;
 		clock_sleep_ns(10000000);
 	}
-	if (code != 0)
-		return attach_refused(pid, what, code, err.text);
-	return ret->kind == PYTHON_CPYTHON ? STATUS_OK : refuse(pid, ret);
+	return code != 0 ? attach_refused(pid, what, code, err.text) : STATUS_OK;
+}
+
+int attach_find(pid_t pid, const char *what, struct python_found *ret)
+{
+	int status = find(pid, what, ret);
+
+	if (status == STATUS_OK && ret->kind != PYTHON_CPYTHON)
+		status = refuse(pid, ret);
+	return status;
+}
+
+int attach_find_below(
+	pid_t pid, const char *what, struct python_found *ret, pid_t *ret_pid)
+{
+	struct python_found below;
+	int status = find(pid, what, ret);
+
+	*ret_pid = pid;
+	if (status != STATUS_OK || ret->kind == PYTHON_CPYTHON)
+		return status;
+	if (ret->kind == PYTHON_NONE)
+		*ret_pid = python_below(pid, DEPTH, &below);
+	if (*ret_pid == 0 || *ret_pid == pid || below.kind != PYTHON_CPYTHON)
+		return refuse(pid, ret);
+	*ret = below;
+	return STATUS_OK;
 }

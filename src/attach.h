@@ -14,6 +14,13 @@
  */
 int attach_find(pid_t pid, const char *what, struct python_found *ret);
 
+/*
+ * Likewise, but a process that is no Python and has one below it will do: a shell, or
+ * another that started it.  *ret is then the Python's, and *ret_pid is its process.
+ */
+int attach_find_below(
+	pid_t pid, const char *what, struct python_found *ret, pid_t *ret_pid);
+
 /* Say that the kernel or inject refused; code as from lib/. */
 int attach_refused(pid_t pid, const char *what, int code, const char *why);
 

@@ -40,6 +40,24 @@ static int set_pid(const char *value, struct err *err)
 	return 0;
 }
 
+static int set_exclude_child(const char *value, struct err *err)
+{
+	static regex_t expression;
+	char why[128];
+
+	if (options.exclude_child != NULL)
+		return err_set(err, -EINVAL, "--exclude-child is given twice; use A|B");
+	int r = regcomp(&expression, value, REG_EXTENDED | REG_NOSUB);
+
+	if (r != 0) {
+		(void)regerror(r, &expression, why, sizeof(why));
+		return err_set(
+			err, -EINVAL, "'%s' is no regular expression: %s", value, why);
+	}
+	options.exclude_child = &expression;
+	return 0;
+}
+
 static int set_freq(const char *value, struct err *err)
 {
 	rate_given = true;
@@ -117,6 +135,10 @@ static const struct opt record_options[] = {
 	{ 'i', "no-inherit", NULL,
 		"the first Python process alone, not those that come from\nit",
 		.flag = &options.no_inherit },
+	{ 0, "exclude-child", "REGEX",
+		"no child whose command line matches it; what such a child\nstarts is recorded "
+		"again",
+		.set = set_exclude_child },
 	{ .help = "Sampling" },
 	{ 'F', "freq", "HZ",
 		"ticks a second (100): 49.5, 1k, or max: as fast as it\ngoes, which slows "

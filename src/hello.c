@@ -2,6 +2,7 @@
 #include "hello.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,6 +12,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "base/buf.h"
 #include "base/fd.h"
 #include "base/xalloc.h"
 #include "follow.h"
@@ -19,6 +21,7 @@
 enum {
 	HELLO_MS = 1000,
 	LONGEST_FOLDER = 60, /* a socket's path has little room */
+	ENVIRONMENT_BYTES = 4 << 20,
 };
 
 /* LD_PRELOAD has no way to write a blank or a colon: then by a link. */
@@ -89,6 +92,27 @@ void hello_close(struct hello *h)
 	free(h->socket_path);
 	free(h->preload);
 	*h = (struct hello){ .listener = -1 };
+}
+
+bool hello_is_expected(const struct hello *h, pid_t pid)
+{
+	static const char name[] = "PYSTACK_SPAWN=";
+	_cleanup_buf_ struct buf entries = BUF_INIT(ENVIRONMENT_BYTES);
+	char path[64];
+
+	(void)snprintf(path, sizeof(path), "/proc/%d/environ", (int)pid);
+	if (h->listener < 0 || fd_read_file(AT_FDCWD, path, &entries) != 0)
+		return false;
+	const char *text = buf_text(&entries), *end = text + entries.size;
+
+	for (const char *at = text; at < end; at += strlen(at) + 1) {
+		if (strncmp(at, name, sizeof(name) - 1) == 0) {
+			const char *socket = strchr(at, '/');
+
+			return socket != NULL && strcmp(socket, h->socket_path) == 0;
+		}
+	}
+	return false;
 }
 
 /* The ring's descriptor that comes with a hello; -1 when none does in time. */

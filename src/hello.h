@@ -5,6 +5,7 @@
 /* The socket at which the tasks of started programs say hello, and the preload library
  * that brings them. */
 
+#include <stdbool.h>
 #include <sys/types.h>
 
 #include "base/err.h"
@@ -20,6 +21,10 @@ struct hello {
  * hello_close() in any case. */
 int hello_open(struct hello *h, struct err *err);
 void hello_close(struct hello *h);
+
+/* Is there a task to come from a process: does what it was started with name the
+ * preload library and this socket?  No when that cannot be read. */
+bool hello_is_expected(const struct hello *h, pid_t pid);
 
 /* Who said hello. */
 struct hello_guest {

@@ -44,11 +44,19 @@ enum {
 	ROUND_MS = 20,               /* where new processes are to be looked for */
 	FLUSH_NS = 1000000000,
 	NAMES_NS = 200000000,
-	EVENTS_APART_NS = 15000000,
-	HELLO_GRACE_NS = 1000000000, /* for a hello, before a Python is attached to */
+	/* The kernel's news: as soon as a fiftieth of the time allows. */
+	EVENTS_APART_MIN_NS = 2000000,
+	EVENTS_APART_MAX_NS = 15000000,
+	EVENTS_SHARE = 50,
+	WAKE_NS = 50000, /* what a round costs besides */
+	/* For a hello, before a Python is attached to: of a program that is being
+	 * loaded, and of a process that was forked. */
+	HELLO_GRACE_NS = 1000000000,
+	FORK_GRACE_NS = 10000000,
 	MOST_TRIES = 20,
 	EXIT_GRACE_MS = 2000,
 	NAMED_AT_MOST = 4, /* children that are not followed */
+	COMMAND_LINE_BYTES = 4 << 20,
 };
 
 struct recorder {
@@ -74,9 +82,11 @@ struct recorder {
 	int events;        /* of the kernel on new processes; negative: look at /proc */
 	bool scan_missed;  /* they are not complete */
 	int64_t events_ns; /* when they were read last */
+	int64_t events_apart_ns;
 
 	int signals;
 	struct target_signals given; /* for the command */
+	struct rlimit files;         /* likewise */
 	bool passed_on[65];
 
 	int64_t started_ns, follow_ns, flushed_ns, named_ns, drained_ns;
@@ -263,6 +273,11 @@ static void task_left(struct recorder *r, struct tree_process *p)
 			(int)p->pid, strsignal(detail));
 		break;
 	case RING_LEAVE_SYSCALL:
+		/* The program's pidfd: it ended while the task came to be. */
+		if (detail == ESRCH) {
+			process_ended(r, p);
+			return;
+		}
 		msg_error("process %d: the sampler cannot work there: %s", (int)p->pid,
 			strerror(detail));
 		break;
@@ -340,24 +355,37 @@ static int attach(struct recorder *r, struct tree_process *p, uint64_t mark,
 
 	if (code != 0)
 		return code;
+	p->mark = mark;
 	struct follow_source source = { .ring_fd = task.ring_fd, .injected = &task };
 
 	return start_following(r, p, &source, found, err);
 }
 
-/* The process that was named. */
-static int attach_first(struct recorder *r, pid_t pid)
+/* The process that was named, or what runs below it. */
+static int attach_first(struct recorder *r, pid_t named)
 {
 	struct python_found found;
 	struct err err = { "" };
 	char what[64];
+	pid_t pid = named;
 	uint64_t mark = proc_image_mark(pid);
-	int status = attach_find(pid, "record", &found);
+	int status = r->o->no_inherit
+			     ? attach_find(pid, "record", &found)
+			     : attach_find_below(named, "record", &found, &pid);
 
 	if (status != STATUS_OK)
 		return status;
-	struct tree_process *p = add_process(r, pid, NULL);
+	struct tree_process *p = add_process(r, named, NULL);
 
+	if (pid != named) {
+		proc_describe(named, what, sizeof(what));
+		msg_info(
+			"process %d (%s) is not a Python: what runs below it is recorded",
+			(int)named, what);
+		scan(r, clock_monotonic_ns());
+		mark = proc_image_mark(pid);
+		p = tree_find(&r->tree, pid);
+	}
 	if (p == NULL)
 		return attach_refused(pid, "record", -ESRCH, "");
 	p->why = FILE_WHY_ATTACH;
@@ -413,6 +441,8 @@ static int spawn(struct recorder *r)
 		.argv = r->o->argv,
 		.preload = r->hello.preload,
 		.socket_path = r->hello.socket_path,
+		.alone = r->o->no_inherit,
+		.files = &r->files,
 		.signals = &r->given,
 	};
 	int code = target_start(&t, &r->child, &err);
@@ -436,16 +466,46 @@ static int spawn(struct recorder *r)
 	return code == -ENOENT ? STATUS_NOT_FOUND : STATUS_NOT_RUN;
 }
 
-/* The process whose memory a task shares, as this process sees it; NULL when it is none
- * of this tree. */
-static struct tree_process *program_of(struct recorder *r, const struct hello_guest *g)
+static void read_events(struct recorder *r)
+{
+	struct proc_news news;
+
+	r->events_ns = clock_monotonic_ns();
+	(void)pthread_mutex_lock(&r->beat_lock);
+	while (!r->scan_missed && proc_events_next(r->events, &news)) {
+		struct tree_process *p;
+
+		switch (news.kind) {
+		case PROC_EVENT_FORKED:
+			tree_add_made(&r->tree, news.pid, news.parent);
+			break;
+		case PROC_EVENT_EXECUTED:
+			p = tree_find(&r->tree, news.pid);
+			if (p != NULL && p->follow == NULL) {
+				p->state = TREE_SEEN;
+				p->reason[0] = '\0';
+				tree_look_again(p, r->events_ns);
+			}
+			break;
+		default:
+			r->scan_missed = true;
+			break;
+		}
+	}
+	(void)pthread_mutex_unlock(&r->beat_lock);
+	int64_t apart = (clock_monotonic_ns() - r->events_ns + WAKE_NS) * EVENTS_SHARE;
+
+	r->events_apart_ns = apart < EVENTS_APART_MIN_NS   ? EVENTS_APART_MIN_NS
+			     : apart > EVENTS_APART_MAX_NS ? EVENTS_APART_MAX_NS
+							   : apart;
+}
+
+/* The process of this tree whose memory a task shares, NULL when none is known. */
+static struct tree_process *known_program_of(
+	struct recorder *r, const struct hello_guest *g)
 {
 	struct tree_process *p = tree_find(&r->tree, g->offer.pid);
 
-	if (p == NULL) {
-		scan(r, clock_monotonic_ns());
-		p = tree_find(&r->tree, g->offer.pid);
-	}
 	if (p != NULL && proc_share_memory(p->pid, g->task))
 		return p;
 	/* Another pid namespace: the numbers differ. */
@@ -455,6 +515,44 @@ static struct tree_process *program_of(struct recorder *r, const struct hello_gu
 			return p;
 	}
 	return NULL;
+}
+
+/* Any process whose memory a task shares, 0 when it has ended. */
+static pid_t program_anywhere(const struct hello_guest *g)
+{
+	struct proc_ids all;
+	pid_t found = 0;
+
+	if (g->offer.pid != g->task && proc_share_memory(g->offer.pid, g->task))
+		return g->offer.pid;
+	if (proc_all(&all) != 0)
+		return 0;
+	for (size_t i = all.count; i-- > 0 && found == 0;)
+		if (all.id[i] != g->task && proc_share_memory(all.id[i], g->task))
+			found = all.id[i];
+	proc_ids_done(&all);
+	return found;
+}
+
+/* The process whose task said hello, as this process sees it; NULL when it has ended.
+ */
+static struct tree_process *program_of(struct recorder *r, const struct hello_guest *g)
+{
+	struct tree_process *p = known_program_of(r, g);
+
+	if (p != NULL)
+		return p;
+	if (r->events >= 0)
+		read_events(r);
+	if (r->events < 0 || r->scan_missed)
+		scan(r, clock_monotonic_ns());
+	p = known_program_of(r, g);
+	if (p != NULL)
+		return p;
+	/* A daemon, whose parent has ended before it was seen. */
+	pid_t pid = program_anywhere(g);
+
+	return pid != 0 ? add_process(r, pid, r->tree.list[0]) : NULL;
 }
 
 static void refuse(
@@ -478,25 +576,48 @@ static bool wants_more(const struct recorder *r)
 	return !r->over && (!r->o->no_inherit || r->segments == 0);
 }
 
-/* How a process that was found has become what it is. */
-static void tell_origin(const struct recorder *r, struct tree_process *p)
+/* The nearest ancestor that is or was recorded, NULL when there is none. */
+static const struct tree_process *recorded_above(const struct tree_process *p)
 {
-	_cleanup_buf_ struct buf own = BUF_INIT(1 << 20), parents = BUF_INIT(1 << 20);
+	for (p = p->parent; p != NULL && p->segment == 0; p = p->parent)
+		continue;
+	return p;
+}
 
-	if (p->why != 0)
-		return;
-	p->why = r->segments == 0 ? FILE_WHY_SPAWN : FILE_WHY_EXEC;
-	/* Of a daemon the one between has ended. */
-	const struct tree_process *from = p->parent;
+/* Does it run the program of the Python above it, by fork alone?  mark: of its own. */
+static bool is_forked(const struct tree_process *p, uint64_t mark)
+{
+	const struct tree_process *from = recorded_above(p);
 
-	while (from != NULL && from->state == TREE_GONE && from->segment == 0)
-		from = from->parent;
-	if (from != NULL && from->segment != 0 &&
-		proc_cmdline_read(p->pid, &own) == 0 &&
-		proc_cmdline_read(from->pid, &parents) == 0 &&
-		own.size == parents.size &&
-		memcmp(buf_text(&own), buf_text(&parents), own.size) == 0)
-		p->why = FILE_WHY_FORK;
+	return from != NULL && mark != 0 && from->mark == mark;
+}
+
+/* How a process that was found has become what it is. */
+static void tell_origin(const struct recorder *r, struct tree_process *p, uint64_t mark)
+{
+	if (p->why == 0)
+		p->why = r->segments == 0     ? FILE_WHY_SPAWN
+			 : is_forked(p, mark) ? FILE_WHY_FORK
+					      : FILE_WHY_EXEC;
+	p->mark = mark;
+}
+
+/* Is it a child that is not wanted?  Then it is let alone from now on. */
+static bool is_excluded(const struct recorder *r, struct tree_process *p)
+{
+	_cleanup_buf_ struct buf words = BUF_INIT(COMMAND_LINE_BYTES);
+
+	if (r->o->exclude_child == NULL || p->parent == NULL ||
+		proc_cmdline_read(p->pid, &words) != 0)
+		return false;
+	for (size_t i = 0; i + 1 < words.size; i++)
+		if (words.data[i] == '\0')
+			words.data[i] = ' ';
+	if (regexec(r->o->exclude_child, buf_text(&words), 0, NULL, 0) != 0)
+		return false;
+	p->state = TREE_LEFT;
+	(void)snprintf(p->reason, sizeof(p->reason), "excluded");
+	return true;
 }
 
 /* Somebody said hello. */
@@ -507,20 +628,27 @@ static void welcome(struct recorder *r, struct hello_guest *g)
 	struct tree_process *p = program_of(r, g);
 
 	note_task(r, g->task);
+	if (p != NULL)
+		p->brief = false;
 	python_from_offer(g->offer.runtime, g->offer.code_type, g->offer.runtime_bytes,
 		sizeof(g->offer.runtime_bytes), g->offer.python_hex,
 		g->offer.python_version, &python);
-	if (p != NULL && p->follow != NULL && follow_has_left(p->follow))
-		task_left(r, p);
+	if (p != NULL && p->follow != NULL) {
+		/* By an exec: the former program's task may not have seen it yet. */
+		if (follow_has_left(p->follow))
+			task_left(r, p);
+		else if (!proc_share_memory(p->pid, follow_task(p->follow)))
+			process_executed(r, p);
+	}
 	/* Where it is not taken, its task leaves when the connection ends. */
-	if (p != NULL && p->follow == NULL && wants_more(r)) {
+	if (p != NULL && p->follow == NULL && wants_more(r) && !is_excluded(r, p)) {
 		struct follow_source source = {
 			.ring_fd = g->ring_fd,
 			.connection = g->connection,
 			.task = g->task,
 		};
 
-		tell_origin(r, p);
+		tell_origin(r, p, proc_image_mark(p->pid));
 		if (python.kind != PYTHON_CPYTHON) {
 			refuse(r, p, &python);
 		} else if (start_following(r, p, &source, &python, &err) == 0) {
@@ -553,7 +681,7 @@ static void attach_to_found(struct recorder *r, struct tree_process *p, uint64_t
 	struct err err = { "" };
 	int code;
 
-	tell_origin(r, p);
+	tell_origin(r, p, mark);
 	code = attach(r, p, mark, found, &err);
 	if (code == 0)
 		return;
@@ -563,16 +691,13 @@ static void attach_to_found(struct recorder *r, struct tree_process *p, uint64_t
 		p->state = TREE_LEFT;
 }
 
-/* The preload library is still in the environment of what was started, down to the
- * first Python, which takes it out. */
-static bool may_say_hello(const struct recorder *r, const struct tree_process *p)
+/* How long after its start a process may still say hello. */
+static int64_t hello_grace(
+	const struct recorder *r, const struct tree_process *p, uint64_t mark)
 {
-	if (r->child == 0)
-		return false;
-	for (; p != NULL; p = p->parent)
-		if (p->segment != 0)
-			return false;
-	return true;
+	if (r->hello.listener < 0 || !hello_is_expected(&r->hello, p->pid))
+		return 0;
+	return is_forked(p, mark) ? FORK_GRACE_NS : HELLO_GRACE_NS;
 }
 
 static void look_into(struct recorder *r, struct tree_process *p, int64_t now)
@@ -595,6 +720,7 @@ static void look_into(struct recorder *r, struct tree_process *p, int64_t now)
 	/* A vfork child runs in its parent's memory until it executes something. */
 	if (p->parent != NULL && proc_share_memory(p->pid, p->parent->pid))
 		return;
+	p->brief = false;
 	if (python_find(p->pid, &found, &ignored) != 0 || found.kind == PYTHON_NONE ||
 		found.kind == PYTHON_STARTING) {
 		/* It may execute a Python at any time, which may be told by the kernel,
@@ -603,36 +729,12 @@ static void look_into(struct recorder *r, struct tree_process *p, int64_t now)
 			p->step_ns *= r->events >= 0 ? 8 : 2;
 		return;
 	}
+	if (is_excluded(r, p))
+		return;
 	if (found.kind != PYTHON_CPYTHON)
 		refuse(r, p, &found);
-	else if (!may_say_hello(r, p) || now - p->seen_ns > HELLO_GRACE_NS)
+	else if (now - p->image_ns >= hello_grace(r, p, mark))
 		attach_to_found(r, p, mark, &found);
-}
-
-static void read_events(struct recorder *r)
-{
-	struct proc_news news;
-
-	r->events_ns = clock_monotonic_ns();
-	(void)pthread_mutex_lock(&r->beat_lock);
-	while (!r->scan_missed && proc_events_next(r->events, &news)) {
-		struct tree_process *p;
-
-		switch (news.kind) {
-		case PROC_EVENT_FORKED:
-			tree_add_made(&r->tree, news.pid, news.parent);
-			break;
-		case PROC_EVENT_EXECUTED:
-			p = tree_find(&r->tree, news.pid);
-			if (p != NULL && p->state == TREE_SEEN)
-				tree_look_again(p, r->events_ns);
-			break;
-		default:
-			r->scan_missed = true;
-			break;
-		}
-	}
-	(void)pthread_mutex_unlock(&r->beat_lock);
 }
 
 static void look_for_more(struct recorder *r, int64_t now)
@@ -760,11 +862,20 @@ static void drain(struct recorder *r, int64_t now)
 		flush(r);
 }
 
+/* A shell that was named itself may start another Python at any time. */
+static bool wrapper_lives(const struct recorder *r)
+{
+	const struct tree_process *first = r->tree.list[0];
+
+	return first->segment == 0 && tree_lives(first);
+}
+
 /* Attached: until nothing is followed any more, nor about to be. */
 static bool is_finished(struct recorder *r)
 {
 	if (r->child == 0)
-		return r->follow_count == 0 && (r->over || !tree_expects(&r->tree));
+		return r->follow_count == 0 &&
+		       (r->over || (!tree_expects(&r->tree) && !wrapper_lives(r)));
 	return r->child_ended && r->follow_count == 0;
 }
 
@@ -805,7 +916,8 @@ static int ms_to_next_look(struct recorder *r, int ms)
 
 	if (!wants_more(r))
 		return ms;
-	if ((r->events < 0 || now - r->events_ns <= EVENTS_APART_NS) && ms > ROUND_MS)
+	if ((r->events < 0 || now - r->events_ns <= r->events_apart_ns) &&
+		ms > ROUND_MS)
 		ms = ROUND_MS;
 	for (size_t i = 0; i < r->tree.count; i++) {
 		int64_t left = (r->tree.list[i]->look_ns - now) / 1000000 + 1;
@@ -826,7 +938,7 @@ static void wait_for_events(struct recorder *r)
 	fds[0] = (struct pollfd){ .fd = r->signals, .events = POLLIN };
 	fds[1] = (struct pollfd){ .fd = r->hello.listener, .events = POLLIN };
 	/* On a busy machine most are of others: not each of them wakes us. */
-	bool ask = !r->over && clock_monotonic_ns() - r->events_ns > EVENTS_APART_NS;
+	bool ask = !r->over && clock_monotonic_ns() - r->events_ns > r->events_apart_ns;
 
 	fds[2] = (struct pollfd){ .fd = ask ? r->events : -1, .events = POLLIN };
 	for (size_t i = 0; i < r->tree.count; i++)
@@ -855,6 +967,8 @@ static void one_round(struct recorder *r)
 	if (now - r->drained_ns >= r->drain_ms * 1000000ll)
 		drain(r, now);
 	see_ends(r);
+	if (r->over)
+		hello_close(&r->hello);
 	if (r->o->duration_ns != 0 && r->follow_ns != 0 && !r->over &&
 		now - r->follow_ns >= r->o->duration_ns) {
 		r->over = true;
@@ -876,17 +990,19 @@ static void one_round(struct recorder *r)
 static void say_strangers(struct recorder *r)
 {
 	struct buf names = BUF_INIT(4096);
-	size_t count = 0;
+	size_t count = 0, brief = r->tree.brief;
 
 	for (size_t i = 0; i < r->task_count; i++)
 		tree_set_ours(&r->tree, r->tasks[i]);
+	tree_mark_ours(&r->tree);
 
 	for (size_t i = 0; i < r->tree.count; i++) {
 		const struct tree_process *p = r->tree.list[i];
 
 		if (p->parent == NULL || p->segment != 0 || p->ours)
 			continue;
-		if (count++ >= NAMED_AT_MOST)
+		brief += p->brief;
+		if (p->brief || count++ >= NAMED_AT_MOST)
 			continue;
 		buf_printf(&names, "%s%s", count > 1 ? ", " : "", p->what);
 		if (p->reason[0] != '\0')
@@ -898,6 +1014,9 @@ static void say_strangers(struct recorder *r)
 	if (count != 0)
 		msg_info("%zu %s not followed (%s)", count,
 			count == 1 ? "child" : "children", buf_text(&names));
+	if (brief != 0)
+		msg_info("%zu %s ended before anyone could look at %s", brief,
+			brief == 1 ? "child" : "children", brief == 1 ? "it" : "them");
 	buf_done(&names);
 }
 
@@ -974,6 +1093,17 @@ static int finish(struct recorder *r, int status)
 	return r->failed ? STATUS_FAILED : status;
 }
 
+/* A large tree takes more descriptors than most are given at first. */
+static void raise_files(struct recorder *r)
+{
+	struct rlimit more;
+
+	(void)getrlimit(RLIMIT_NOFILE, &r->files);
+	more = r->files;
+	more.rlim_cur = more.rlim_max;
+	(void)setrlimit(RLIMIT_NOFILE, &more);
+}
+
 /* The user behind sudo gets the file. */
 static void owner_of_file(int64_t *uid, int64_t *gid)
 {
@@ -1007,6 +1137,7 @@ int recorder_run(const struct recorder_options *options)
 		msg_error("%s", err.text);
 		return STATUS_CANNOT;
 	}
+	raise_files(&r);
 	tree_init(&r.tree);
 	r.events = options->no_inherit ? -ENOSYS : proc_events_open();
 	r.scan_missed = true;

@@ -7,6 +7,7 @@
  * into the file once in a while, minds signals, and says how it went.
  */
 
+#include <regex.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -22,6 +23,8 @@ struct recorder_options {
 	int level; /* of compression */
 	bool quiet;
 	bool no_inherit; /* the first Python alone, not what comes from it */
+	/* Children whose command line it matches are not recorded; NULL: none. */
+	const regex_t *exclude_child;
 };
 
 /* Record.  Returns the exit status of the command. */

@@ -11,6 +11,7 @@
 
 #include "base/fd.h"
 #include "base/xalloc.h"
+#include "preload/fit.h"
 
 extern char **environ;
 
@@ -53,23 +54,57 @@ static void restore_signals(const struct target_signals *s)
 	(void)sigprocmask(SIG_SETMASK, &s->mask, NULL);
 }
 
+/* What the command will execute, as execvp() finds it; owned, NULL when it does not. */
+static char *find_command(const char *name)
+{
+	const char *path = getenv("PATH");
+
+	if (strchr(name, '/') != NULL)
+		return xstrdup(name);
+	if (path == NULL)
+		path = "/bin:/usr/bin";
+	for (const char *end; path != NULL; path = *end == ':' ? end + 1 : NULL) {
+		end = strchrnul(path, ':');
+
+		char *file = end == path ? xstrdup(name)
+					 : xasprintf("%.*s/%s", (int)(end - path), path,
+						   name);
+		if (access(file, X_OK) == 0)
+			return file;
+		free(file);
+	}
+	return NULL;
+}
+
 /* In the child: this process's environment with the two entries of the preload
- * library (lib/preload/preload.c) added. */
+ * library (lib/preload/entries.h) added. */
 static void set_environment(const struct target_options *o)
 {
+	char *file = find_command(o->argv[0]);
+	/* A static program does not mind, and may start one that is not. */
+	bool fits = file == NULL || fit_of_file(AT_FDCWD, file) != FIT_BREAKS;
+
+	free(file);
+	if (!fits)
+		return;
+
 	const char *old = getenv("LD_PRELOAD");
-	char *value = old != NULL && old[0] != '\0'
-			      ? xasprintf("%s:%s", old, o->preload)
-			      : xstrdup(o->preload);
+	char *value =
+		old != NULL ? xasprintf("%s:%s", old, o->preload) : xstrdup(o->preload);
 
 	(void)setenv("LD_PRELOAD", value, 1);
-	(void)setenv("PYSTACK_SPAWN", o->socket_path, 1);
+	free(value);
+	value = xasprintf("%s%s", o->alone ? "alone:" : "", o->socket_path);
+	(void)setenv("PYSTACK_SPAWN", value, 1);
+	free(value);
 }
 
 /* In the child; comes back only when the command cannot be executed. */
 static int execute(const struct target_options *o)
 {
 	restore_signals(o->signals);
+	if (o->files != NULL)
+		(void)setrlimit(RLIMIT_NOFILE, o->files);
 	set_environment(o);
 	(void)execvp(o->argv[0], o->argv);
 	return errno;

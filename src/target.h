@@ -5,7 +5,9 @@
 /* Starting the command that is to be recorded. */
 
 #include <signal.h>
+#include <stdbool.h>
 #include <stdint.h>
+#include <sys/resource.h>
 #include <sys/types.h>
 
 #include "base/err.h"
@@ -24,7 +26,9 @@ struct target_options {
 	char **argv;
 	const char *preload;                  /* path of the preload library */
 	const char *socket_path;              /* where its task says hello */
+	bool alone;                           /* the first Python, no child of it */
 	const struct target_signals *signals; /* for the command */
+	const struct rlimit *files; /* likewise, of descriptors; NULL: as it is */
 };
 
 /*

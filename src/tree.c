@@ -43,6 +43,7 @@ struct tree_process *tree_find(const struct tree *t, pid_t pid)
 
 void tree_look_again(struct tree_process *p, int64_t now)
 {
+	p->image_ns = now;
 	p->look_ns = now;
 	p->step_ns = TREE_STEP_NS;
 	p->tries = 0;
@@ -67,6 +68,7 @@ static void forget(struct tree *t)
 {
 	size_t kept = 0;
 
+	tree_mark_ours(t);
 	for (size_t i = 0; i < t->count; i++)
 		t->list[i]->needed = t->list[i]->state != TREE_GONE ||
 				     t->list[i]->segment != 0 ||
@@ -81,7 +83,8 @@ static void forget(struct tree *t)
 			t->list[kept++] = p;
 			continue;
 		}
-		t->dropped += !p->ours;
+		t->dropped += !p->ours && !p->brief;
+		t->brief += !p->ours && p->brief;
 		free(p);
 	}
 	t->count = kept;
@@ -103,6 +106,9 @@ static struct tree_process *make(struct tree *t, pid_t pid, struct tree_process 
 	p = xcalloc(1, sizeof(*p));
 	p->pid = pid;
 	p->parent = parent;
+	p->brief = true;
+	if (parent != NULL)
+		parent->children++;
 	p->seen_ns = clock_monotonic_ns();
 	t->list = xgrow(t->list, t->count, &t->capacity, sizeof(struct tree_process *));
 	t->list[t->count++] = p;
@@ -150,10 +156,8 @@ void tree_add_made(struct tree *t, pid_t pid, pid_t parent)
 		clock_monotonic_ns() - p->seen_ns < SCAN_ANYWAY_NS)
 		return;
 	p = make(t, pid, from);
-	if (p != NULL) {
+	if (p != NULL)
 		p->state = TREE_GONE;
-		(void)snprintf(p->what, sizeof(p->what), "one that ended at once");
-	}
 }
 
 /* The last id given out, from /proc/loadavg: unchanged, nothing was created. */
@@ -182,8 +186,12 @@ static void scan_children(struct tree *t, struct tree_process *parent)
 
 		/* Our own tasks are children too, where they have been cloned once. */
 		if (proc_stat_read(children.id[i], 0, &st) == 0 &&
-			strcmp(st.comm, "pystack") != 0)
-			(void)tree_add(t, children.id[i], parent);
+			strcmp(st.comm, "pystack") != 0) {
+			struct tree_process *p = tree_add(t, children.id[i], parent);
+
+			if (p != NULL)
+				p->brief = false;
+		}
 	}
 	proc_ids_done(&children);
 }
@@ -234,6 +242,27 @@ void tree_set_ours(struct tree *t, pid_t task)
 			p->parent->segment == 0)
 			p->parent->ours = true;
 		return;
+	}
+}
+
+static bool ended_unseen(const struct tree_process *p)
+{
+	return p->brief && p->state == TREE_GONE && p->segment == 0;
+}
+
+/* The preload library clones twice: what made a process, and nothing else, and what it
+ * made, were over before either could be looked at. */
+void tree_mark_ours(struct tree *t)
+{
+	for (size_t i = 0; i < t->count; i++) {
+		struct tree_process *p = t->list[i];
+
+		if (!ended_unseen(p) || p->children != 0 || p->parent == NULL ||
+			!ended_unseen(p->parent) || p->parent->children != 1 ||
+			p->parent->parent == NULL)
+			continue;
+		p->ours = true;
+		p->parent->ours = true;
 	}
 }
 

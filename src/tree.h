@@ -34,21 +34,27 @@ struct tree_process {
 	struct tree_process *parent; /* NULL of the first */
 	enum tree_state state;
 	struct follow *follow;
-	uint32_t segment;         /* its last, 0: none */
-	enum file_why why;        /* how its next image will have come */
-	int64_t seen_ns, look_ns; /* first seen; to be looked into next */
-	int64_t step_ns;          /* between two looks */
-	unsigned tries;           /* attaching failed so often */
-	bool ours;                /* a sampler task, not to be counted */
-	bool needed;              /* for tree.c */
-	char what[48];            /* its command line, cut */
-	char reason[96];          /* why it is not followed; "" none */
+	uint32_t segment;  /* its last, 0: none */
+	enum file_why why; /* how its next image will have come */
+	int64_t seen_ns;   /* first seen */
+	int64_t image_ns;  /* its program first seen */
+	int64_t look_ns;   /* to be looked into next */
+	uint64_t mark;     /* proc_image_mark() when a Python was found in it */
+	int64_t step_ns;   /* between two looks */
+	unsigned tries;    /* attaching failed so often */
+	unsigned children; /* so many were seen */
+	bool brief;        /* only the kernel's news told of it */
+	bool ours;         /* a sampler task, not to be counted */
+	bool needed;       /* for tree.c */
+	char what[48];     /* its command line, cut */
+	char reason[96];   /* why it is not followed; "" none */
 };
 
 struct tree {
 	struct tree_process **list; /* in the order seen; parents before children */
 	size_t count, capacity;
 	size_t dropped; /* ended, and of no interest any more */
+	size_t brief;   /* likewise, but never seen alive */
 	size_t forget_at;
 	uint64_t last_pid;
 	int64_t scanned_ns, scan_took_ns;
@@ -86,6 +92,9 @@ bool tree_lives(const struct tree_process *p);
 
 /* This is a sampler task, or was one; with it what it was cloned through. */
 void tree_set_ours(struct tree *t, pid_t task);
+
+/* Mark what was surely made by sampler tasks of forked processes that ended at once. */
+void tree_mark_ours(struct tree *t);
 
 /* Is there a process that is new enough to become a Python yet? */
 bool tree_expects(const struct tree *t);

@@ -63,6 +63,9 @@ struct core_args {
 	int32_t program_pid;   /* in the program's pid namespace */
 	int32_t recorder_pid;  /* in the program's pid namespace; 0: not known */
 	uint32_t single_clone; /* 1: the task is to be the program's child */
+	/* Leave again without a word when the program has ended or executed another
+	 * one by then. */
+	uint32_t patience_us;
 	/* Spawned only. */
 	char socket_path[CORE_SOCKET_PATH_BYTES];
 	uint64_t runtime;

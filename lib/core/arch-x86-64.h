@@ -7,8 +7,9 @@
 #include <stdint.h>
 
 /* User addresses of 4-level page tables; a guarded load never sees a higher one. */
-#define ARCH_USER_END 0x7ffffffff000ull
-#define ARCH_AUDIT    0xc000003eu /* AUDIT_ARCH_X86_64 */
+#define ARCH_USER_END    0x7ffffffff000ull
+#define ARCH_AUDIT       0xc000003eu /* AUDIT_ARCH_X86_64 */
+#define ARCH_ELF_MACHINE 62          /* EM_X86_64 */
 
 static inline long arch_syscall(long n, long a, long b, long c, long d, long e, long f)
 {

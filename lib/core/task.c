@@ -387,6 +387,21 @@ static void lay_out(struct core *c, uint64_t at)
 		sys_exit(2);
 }
 
+/* A process that was forked is often over at once, or another program: then nobody
+ * needs to know. */
+static void await_more(struct core *c)
+{
+	struct sys_pollfd p = { .events = SYS_POLLIN };
+	uint32_t word = 1;
+
+	p.fd = (int)SYS2(__NR_pidfd_open, c->args.program_pid, 0);
+	if (sys_ppoll(&p, 1, c->args.patience_us * 1000ll) != 0 ||
+		(c->args.tid_word != 0 &&
+			(!load32(c->args.tid_word, &word) || word == 0)))
+		arch_unmap_exit(c->args.arena, c->args.arena_bytes, 0);
+	(void)sys_close(p.fd);
+}
+
 long core_task(void *arg)
 {
 	const struct core_args *args = arg;
@@ -402,6 +417,8 @@ long core_task(void *arg)
 	(void)SYS3(__NR_madvise, c->args.arena, c->args.arena_bytes, DONT_FORK);
 	if (c->args.way == CORE_WAY_ATTACH)
 		(void)SYS3(__NR_madvise, c->args.image, c->args.image_bytes, DONT_FORK);
+	if (c->args.patience_us != 0)
+		await_more(c);
 	lay_out(c, at);
 	loop_find_vdso(c);
 	make_ring(c);

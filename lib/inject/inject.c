@@ -271,6 +271,13 @@ static int open_ring(pid_t task)
 	return fd;
 }
 
+static bool program_lives(pid_t pid)
+{
+	struct proc_stat st;
+
+	return proc_stat_read(pid, 0, &st) == 0 && st.state != 'Z' && st.state != 'X';
+}
+
 /* Find the task from outside, and its ring: descriptor 0 of an otherwise empty table.
  */
 static int find_task(struct inject_task *t, struct err *err)
@@ -290,6 +297,9 @@ static int find_task(struct inject_task *t, struct err *err)
 			t->ring_fd = open_ring(t->task);
 		if (t->ring_fd >= 0)
 			return 0;
+		/* The task then leaves by itself, and has maybe gone already. */
+		if (!program_lives(t->program))
+			return err_set(err, -ESRCH, "the process has ended");
 		clock_sleep_ns(NAP_NS);
 	} while (clock_monotonic_ns() < end);
 	return err_set(err, -E_TIMEOUT,

@@ -2,15 +2,13 @@
 /*
  * The library that LD_PRELOAD brings into a program started by `pystack record`.
  *
- * Its constructor runs before main.  In a CPython it takes its own entries out of
- * the environment and starts the sampler task; in any other program it leaves
- * everything as it is, so that the Python further down still gets it.  It needs
- * nothing and demands nothing: no DT_NEEDED, every import weak, so it loads under
- * glibc and musl, whatever their version.  It stays silent, whatever fails: the
- * recorder notices that no task said hello and attaches instead, or says why not.
- *
- * The entries: LD_PRELOAD, to which the recorder added this file's path as the last
- * component, and PYSTACK_SPAWN, the path of the recorder's socket.
+ * Its constructor runs before main and takes the library's own entries out of the
+ * environment; the calls by which a program executes another give them back to that
+ * (hooks.c).  In a CPython it starts the sampler task, and once more in each process
+ * that is forked from it.  It needs nothing and demands nothing: no DT_NEEDED, every
+ * import weak, so it loads under glibc and musl, whatever their version.  It stays
+ * silent, whatever fails: the recorder notices that no task said hello and attaches
+ * instead, or says why not.
  */
 #include <asm/unistd.h>
 #include <linux/auxvec.h>
@@ -21,6 +19,10 @@
 
 #include "core/abi.h"
 #include "core/arch.h"
+#include "preload/entries.h"
+#include "preload/filters.h"
+#include "preload/hooks.h"
+#include "preload/text.h"
 
 #define WEAK extern __attribute__((weak))
 
@@ -32,93 +34,16 @@ WEAK const char *Py_GetVersion(void);
 WEAK char pypy_execute_source[];
 WEAK char **environ;
 WEAK unsigned long getauxval(unsigned long type);
+WEAK int __register_atfork(
+	void (*prepare)(void), void (*parent)(void), void (*child)(void), void *dso);
+WEAK int pthread_atfork(
+	void (*prepare)(void), void (*parent)(void), void (*child)(void));
 
-static const char library_name[] = "pystack-preload.so";
-static const char spawn_entry[] = "PYSTACK_SPAWN=";
-static const char preload_entry[] = "LD_PRELOAD=";
+enum { FORK_PATIENCE_US = 1000 };
 
 static long call(long n, long a, long b, long c, long d, long e, long f)
 {
 	return arch_syscall(n, a, b, c, d, e, f);
-}
-
-static bool starts_with(const char *s, const char *prefix)
-{
-	while (*prefix != '\0')
-		if (*s++ != *prefix++)
-			return false;
-	return true;
-}
-
-static size_t length_of(const char *s)
-{
-	size_t n = 0;
-
-	while (s[n] != '\0')
-		n++;
-	return n;
-}
-
-static char *entry_value(const char *name)
-{
-	for (char **e = environ; e != NULL && *e != NULL; e++)
-		if (starts_with(*e, name))
-			return *e + length_of(name);
-	return NULL;
-}
-
-static void drop_entry(const char *name)
-{
-	char **to = environ;
-
-	for (char **e = environ; *e != NULL; e++)
-		if (!starts_with(*e, name))
-			*to++ = *e;
-	*to = NULL;
-}
-
-/* Does the component [from, to) end in "/pystack-preload.so"? */
-static bool is_this_library(const char *from, const char *to)
-{
-	size_t n = sizeof(library_name) - 1;
-
-	return (size_t)(to - from) > n && to[-(long)n - 1] == '/' &&
-	       starts_with(to - n, library_name);
-}
-
-/* Take this library out of LD_PRELOAD, and the entry with it when it was alone. */
-static void clean_preload(void)
-{
-	char *value = entry_value(preload_entry);
-	char *to = value;
-
-	if (value == NULL)
-		return;
-	for (char *at = value; *at != '\0';) {
-		char *end = at;
-
-		while (*end != '\0' && *end != ':' && *end != ' ')
-			end++;
-		if (!is_this_library(at, end)) {
-			if (to != value)
-				*to++ = ':';
-			while (at != end)
-				*to++ = *at++;
-		}
-		at = *end != '\0' ? end + 1 : end;
-	}
-	*to = '\0';
-	if (to == value)
-		drop_entry(preload_entry);
-}
-
-static void copy_text(char *to, size_t size, const char *from)
-{
-	size_t n = 0;
-
-	for (; n + 1 < size && from[n] != '\0'; n++)
-		to[n] = from[n];
-	to[n] = '\0';
 }
 
 static void fill_args(struct core_args *args, uint64_t arena, const char *socket_path)
@@ -139,17 +64,17 @@ static void fill_args(struct core_args *args, uint64_t arena, const char *socket
 		args->tid_word = word;
 	if (call(__NR_prctl, PR_GET_CHILD_SUBREAPER, (long)&reaper, 0, 0, 0, 0) == 0)
 		args->single_clone = reaper != 0;
-	copy_text(args->socket_path, sizeof(args->socket_path), socket_path);
+	text_copy(args->socket_path, sizeof(args->socket_path), socket_path);
 	args->runtime = (uint64_t)(uintptr_t)_PyRuntime;
 	args->code_type = (uint64_t)(uintptr_t)PyCode_Type;
 	if (&Py_Version != NULL)
 		args->python_hex = (uint32_t)Py_Version;
 	else if (Py_GetVersion != NULL)
-		copy_text(args->python_version, sizeof(args->python_version),
+		text_copy(args->python_version, sizeof(args->python_version),
 			Py_GetVersion());
 }
 
-static void start_task(const char *socket_path)
+static void start_task(uint32_t patience_us)
 {
 	int (*start)(struct core_args *) =
 		(int (*)(struct core_args *))(uintptr_t)(core_image + CORE_ENTRY_CALL);
@@ -160,27 +85,40 @@ static void start_task(const char *socket_path)
 		return;
 	struct core_args *args = (struct core_args *)arena;
 
-	fill_args(args, (uint64_t)arena, socket_path);
+	fill_args(args, (uint64_t)arena, entries_socket());
+	args->patience_us = patience_us;
 	if (start(args) < 0)
 		(void)call(__NR_munmap, arena, CORE_ARENA_BYTES, 0, 0, 0, 0);
 }
 
+/* In the only thread of a process that was forked: it has neither the task nor its
+ * memory.  Before all that the program does there. */
+static void after_fork(void)
+{
+	if (filters_are_ours() && entries_go_on())
+		start_task(FORK_PATIENCE_US);
+}
+
+static void watch_forks(void)
+{
+	if (__register_atfork != NULL)
+		(void)__register_atfork(NULL, NULL, after_fork, NULL);
+	else if (pthread_atfork != NULL)
+		(void)pthread_atfork(NULL, NULL, after_fork);
+}
+
 __attribute__((constructor)) static void preload_start(void)
 {
-	char path[CORE_SOCKET_PATH_BYTES];
-	const char *socket_path;
-
-	if (&environ == NULL || environ == NULL)
+	hooks_find();
+	if (&environ == NULL || environ == NULL || !entries_take(environ))
 		return;
-	socket_path = entry_value(spawn_entry);
-	if (socket_path == NULL)
-		return;
+	filters_note();
 	if (_PyRuntime == NULL && Py_GetVersion == NULL && pypy_execute_source == NULL)
 		return;
-	copy_text(path, sizeof(path), socket_path);
-	drop_entry(spawn_entry);
-	clean_preload();
+	entries_found_python();
 	/* Without _PyRuntime it is older than 3.7, or not CPython. */
-	if (_PyRuntime != NULL)
-		start_task(path);
+	if (_PyRuntime == NULL)
+		return;
+	start_task(0);
+	watch_forks();
 }

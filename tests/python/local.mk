@@ -14,7 +14,9 @@ EXTRA_DIST += \
 	$(python_tests) \
 	tests/python/apps/busy.py \
 	tests/python/apps/deep.py \
+	tests/python/apps/denied.py \
 	tests/python/apps/endless.py \
+	tests/python/apps/environments.py \
 	tests/python/apps/executes.py \
 	tests/python/apps/filtered.py \
 	tests/python/apps/guest.py \
@@ -22,6 +24,7 @@ EXTRA_DIST += \
 	tests/python/apps/ignore-signals.py \
 	tests/python/apps/oracle.py \
 	tests/python/apps/parked.py \
+	tests/python/apps/pool.py \
 	tests/python/apps/reaper.py \
 	tests/python/apps/reuse.py \
 	tests/python/apps/shares.py \

@@ -95,3 +95,218 @@ each_tree() { # kind function processes
     has_function f main
     grep -q 'children not followed' err
 }
+
+# Without ptrace: what the preload library brings by itself.
+@test "by the preload library alone" {
+    local kind version path
+    while read -r version path; do
+        # ptrace
+        for kind in "fork in_child" "fork_in_thread in_child" "run in_program" \
+            "run_by_fork in_program" "posix_spawn in_program" "cleared in_program" \
+            "daemon in_daemon" "execute in_program"; do
+            set -- $kind
+            run tree_alone "$path" "$1" "$2" 1
+            [ "$status" -eq 0 ] || { echo "$version $kind: $output"; return 1; }
+        done
+        for kind in pool spawn forkserver; do
+            run tree_alone "$path" "$kind" in_worker 3
+            [ "$status" -eq 0 ] || { echo "$version $kind: $output"; return 1; }
+        done
+    done < <(some_pythons)
+}
+
+tree_alone() { # python kind function processes
+    /usr/bin/python3 "$apps/denied.py" 101 "$PYSTACK" record -F 500 -o f -- \
+        /bin/sh -c '"$@"; exit $?' sh "$1" "$apps/tree.py" "$2" > out 2> err || return
+    grep -qx DONE out || return
+    [ "$(processes_in f "$3")" = "$4" ] || {
+        echo "$(processes_in f "$3") processes in $3, not $4"
+        cat err
+        return 1
+    }
+}
+
+@test "the environment of children, and how large it may be, are as without" {
+    local version path clean
+    clean=(env -i "PATH=$PATH" LANG=C.UTF-8 ${PYSTACK_PRELOAD:+"PYSTACK_PRELOAD=$PYSTACK_PRELOAD"})
+    while read -r version path; do
+        "${clean[@]}" "$path" "$apps/environments.py" > without
+        "${clean[@]}" "$PYSTACK" record -o f -- "$path" "$apps/environments.py" > with 2> err
+        diff without with
+        "${clean[@]}" LD_PRELOAD= "$path" "$apps/environments.py" > without
+        "${clean[@]}" LD_PRELOAD= "$PYSTACK" record -o f -- "$path" "$apps/environments.py" \
+            > with 2> err
+        diff without with
+    done < <(some_pythons)
+}
+
+@test "a program with a sanitizer's library runs, as command and as child" {
+    printf 'int main(void) { return 7; }\n' > one.c
+    gcc -fsanitize=address -shared-libasan one.c -o one 2>/dev/null ||
+        gcc -fsanitize=address one.c -o one 2>/dev/null || skip "no libasan here"
+    ldd one | grep -q libasan || skip "it is not linked dynamically"
+    run record -o f -- ./one
+    [ "$status" -eq 7 ]
+    run record -o f -- /usr/bin/python3 -c \
+        'import subprocess as s, sys; sys.exit(s.call(["./one"]) + s.call("./one; exit $?", shell=True))'
+    [ "$status" -eq 14 ]
+    [[ $output != *ASan* ]]
+}
+
+@test "--exclude-child: not these, but what comes from them" {
+    local way
+    for way in spawn attach; do
+        run excludes $way
+        [ "$status" -eq 0 ] || { echo "$way: $output"; return 1; }
+    done
+    run record --exclude-child '(' -- true
+    [ "$status" -eq 129 ]
+    [[ $output == *"'(' is no regular expression"* ]]
+}
+
+excludes() { # way
+    local pid recorder
+    rm -f go out err
+    if [ "$1" = spawn ]; then
+        record --exclude-child 'tree\.py.*marked' -F 500 -o f -- \
+            /usr/bin/python3 "$apps/tree.py" nested > out 2> err || return
+    else
+        /usr/bin/python3 "$apps/tree.py" nested go > out &
+        pid=$!
+        wait_until 30 has_line out ready || return
+        "$PYSTACK" record --exclude-child 'tree\.py.*marked' -F 500 -o f -p $pid 2> err &
+        recorder=$!
+        wait_until 30 has_line err 'Ctrl-C ends it' || return
+        touch go
+        wait $pid || return
+        wait $recorder || return
+    fi
+    grep -qx DONE out || return
+    [ "$(processes_in f in_marked)" = 0 ] || { echo "the excluded one is there"; return 1; }
+    [ "$(processes_in f in_program)" = 1 ] || { echo "its child is not"; cat err; return 1; }
+    has_line err ': excluded'
+}
+
+@test "-p of a shell: what runs below it, now and later" {
+    local shell recorder
+    export BUSY_STOP=stop
+    bash -c '/usr/bin/python3 "$0/busy.py" 60; /usr/bin/python3 "$0/tree.py" fork; :' \
+        "$apps" > out &
+    shell=$!
+    wait_until 30 python_below $shell
+    "$PYSTACK" record -F 500 -o f -p $shell 2> err &
+    recorder=$!
+    wait_until 30 has_line err 'Ctrl-C ends it'
+    grep -q "process $shell (bash .*) is not a Python: what runs below it is recorded" err
+    wait_until 30 has_function f in_busy
+    touch stop
+    wait $shell
+    wait $recorder
+    grep -qx DONE out
+    [ "$(processes_in f in_child)" = 1 ]
+}
+
+@test "-p of a shell: refused for --no-inherit, and where no Python is below" {
+    local shell
+    export BUSY_STOP=stop
+    bash -c '/usr/bin/python3 "$0/busy.py" 60; :' "$apps" > out &
+    shell=$!
+    wait_until 30 python_below $shell
+    run record --no-inherit -o f -p $shell
+    touch stop
+    wait $shell
+    [ "$status" -eq 125 ]
+    [[ $output == *"below it, process "*" runs CPython "*": try -p "* ]]
+    rm stop
+    bash -c 'while ! [ -e stop ]; do read -rt 0.05 <> <(:); done; :' &
+    shell=$!
+    run record -o f -p $shell
+    touch stop
+    wait $shell
+    [ "$status" -eq 125 ]
+    [[ $output == *"process $shell (bash "*") is not a Python process"* ]]
+}
+
+python_below() { # pid
+    local child
+    child=$(pgrep -P "$1") && grep -q '^python3' "/proc/$child/comm"
+}
+
+# Samples of each worker in each function, and the time it says it spent there.
+run_pool() { # name python way
+    local pid recorder
+    rm -f stop go out err f worker.*
+    touch stop.go
+    if [ "$3" = spawn ]; then
+        record --no-adaptive -F 250 -o f -- "$2" "$apps/pool.py" 3 stop > out 2> err || return
+    else
+        "$2" "$apps/pool.py" 3 stop go > out &
+        pid=$!
+        wait_until 30 has_line out ready || return
+        "$PYSTACK" record --no-adaptive -F 250 -o f -p $pid 2> err &
+        recorder=$!
+        wait_until 30 has_line err 'Ctrl-C ends it' || return
+        touch go
+        wait $pid || return
+        wait $recorder || return
+    fi
+    grep -qx DONE out || return
+    grep -q ', 5 processes, ' err || { cat err >&2; return 1; }
+    collapsed -i f --per-thread > stacks
+    python3 - "$1" <<'PY'
+import glob, re, sys
+names = ("f50", "f30", "f20")
+for path in sorted(glob.glob("worker.*")):
+    pid = path.split(".")[1]
+    n = dict.fromkeys(names, 0)
+    for line in open("stacks", encoding="utf-8"):
+        for name in names:
+            if re.match(r"\S+ %s;.*;%s \(" % (pid, name), line):
+                n[name] += int(line.rsplit(" ", 1)[1])
+    words = [l for l in open(path) if l.startswith("TRUTH")][0].split()
+    t = dict(zip(words[1::2], words[2::2]))
+    print(sys.argv[1], *(n[x] for x in names), *(t[x] for x in names))
+PY
+}
+
+@test "a pool of four workers: each one's functions with the right shares" {
+    local version path way
+    : > runs
+    while read -r version path; do
+        for way in spawn attach; do
+            run_pool "$version-$way" "$path" $way >> runs
+        done
+    done < <(some_pythons)
+    [ "$(wc -l < runs)" -ge 8 ]
+    run python3 "$here/judge-shares.py" runs
+    sed 's/^/# /' <<< "$output" >&3
+    [ "$status" -eq 0 ]
+}
+
+# How many of a kind the end of a recording tells of.
+told() { # what
+    sed -nE "s/.*[^0-9]([0-9]+) $1.*/\1/p" err | head -n 1
+}
+
+@test "200 processes that come and go: each has a segment or a reason" {
+    local pid recorder followed others brief
+    record -F 500 -o f -- /usr/bin/python3 "$apps/tree.py" storm > out 2> err
+    grep -qx DONE out
+    followed=$(told "process(es)?,") others=$(told 'child(ren)? not') brief=$(told 'child(ren)? ended')
+    echo "# spawn: $followed followed, ${others:-0} with a reason, ${brief:-0} unseen" >&3
+    [ "$followed" -ge 150 ]
+    [ $((followed + others + brief)) -ge 201 ]
+    /usr/bin/python3 "$apps/tree.py" storm go > out &
+    pid=$!
+    wait_until 30 has_line out ready
+    "$PYSTACK" record -F 500 -o f -p $pid 2> err &
+    recorder=$!
+    wait_until 30 has_line err 'Ctrl-C ends it'
+    touch go
+    wait $pid
+    wait $recorder
+    grep -qx DONE out
+    followed=$(told 'process(es)?,') others=$(told 'child(ren)? not') brief=$(told 'child(ren)? ended')
+    echo "# attach: $followed followed, ${others:-0} with a reason, ${brief:-0} unseen" >&3
+    [ $((followed + others + brief)) -ge 201 ]
+}

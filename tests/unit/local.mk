@@ -10,6 +10,7 @@ unit_tests = \
 	tests/unit/t-layout \
 	tests/unit/t-lines \
 	tests/unit/t-parse \
+	tests/unit/t-preload \
 	tests/unit/t-proc \
 	tests/unit/t-profile \
 	tests/unit/t-python \
@@ -43,6 +44,8 @@ tests_unit_t_lines_SOURCES = tests/unit/t-lines.c
 tests_unit_t_lines_LDADD = $(LIBPYSTACK)
 tests_unit_t_parse_SOURCES = tests/unit/t-parse.c
 tests_unit_t_parse_LDADD = $(LIBPYSTACK)
+tests_unit_t_preload_SOURCES = tests/unit/t-preload.c lib/preload/entries.c
+tests_unit_t_preload_LDADD = $(LIBPYSTACK)
 tests_unit_t_str_SOURCES = tests/unit/t-str.c
 tests_unit_t_str_LDADD = $(LIBPYSTACK)
 tests_unit_t_strata_SOURCES = tests/unit/t-strata.c lib/core/strata.c

@@ -56,4 +56,5 @@ def main():
     print("TRUTH " + " ".join("%s %.6f" % x for x in sorted(spent.items())), flush=True)
 
 
-main()
+if __name__ == "__main__":
+    main()

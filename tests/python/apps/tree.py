@@ -92,6 +92,40 @@ def system():
     assert os.system('"%s" -c "$CODE"; true' % sys.executable) == 0
 
 
+def in_short():
+    end = time.monotonic() + 0.03
+    while time.monotonic() < end:
+        pass
+
+
+def storm():
+    """200 processes that come and go, a few at a time."""
+    pids = []
+    for number in range(200):
+        pid = os.fork()
+        if pid == 0:
+            in_short()
+            os._exit(0)
+        pids.append(pid)
+        if len(pids) == 4:
+            for pid in pids:
+                assert os.waitpid(pid, 0)[1] == 0
+            pids = []
+
+
+def nested():
+    subprocess.check_call([sys.executable, __file__, "marked"], stdout=subprocess.DEVNULL)
+
+
+def in_marked():
+    work()
+
+
+def marked():
+    in_marked()
+    run()
+
+
 def execute():
     print("DONE")
     sys.stdout.flush()

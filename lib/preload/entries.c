@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "preload/entries.h"
+
+#include "core/abi.h"
+#include "core/sys.h"
+#include "preload/text.h"
+
+static const char library_name[] = "pystack-preload.so";
+static const char spawn_name[] = "PYSTACK_SPAWN=";
+static const char preload_name[] = "LD_PRELOAD=";
+static const char alone_word[] = "alone:";
+
+enum {
+	HERE = -100, /* AT_FDCWD */
+	MAY_READ = 4,
+	EXISTS = 0,
+};
+
+/* Written before main, read by any thread and in children of a vfork. */
+static struct {
+	bool alone;
+	bool ended;
+	char spawn[sizeof(spawn_name) + sizeof(alone_word) + CORE_SOCKET_PATH_BYTES];
+	char preload[sizeof(preload_name) + ENTRIES_PATH_BYTES];
+} kept;
+
+static char *find(char *const *environment, const char *name)
+{
+	for (char *const *e = environment; e != NULL && *e != NULL; e++)
+		if (text_begins(*e, name))
+			return *e;
+	return NULL;
+}
+
+static void drop(char **environment, const char *name)
+{
+	char **to = environment;
+
+	for (char **e = environment; *e != NULL; e++)
+		if (!text_begins(*e, name))
+			*to++ = *e;
+	*to = NULL;
+}
+
+/* The end of the component of a list of paths. */
+static char *component_end(char *at)
+{
+	while (*at != '\0' && *at != ':' && *at != ' ')
+		at++;
+	return at;
+}
+
+/* Does the component [from, to) end in "/pystack-preload.so"? */
+static bool is_this_library(const char *from, const char *to)
+{
+	size_t n = sizeof(library_name) - 1;
+
+	return (size_t)(to - from) > n && to[-(long)n - 1] == '/' &&
+	       text_begins(to - n, library_name);
+}
+
+static void keep_library(const char *from, const char *to)
+{
+	size_t n = sizeof(preload_name) - 1;
+
+	if ((size_t)(to - from) >= ENTRIES_PATH_BYTES)
+		return;
+	memcpy(kept.preload, preload_name, n);
+	memcpy(kept.preload + n, from, (size_t)(to - from));
+	kept.preload[n + (size_t)(to - from)] = '\0';
+}
+
+/* The first component of a list of paths that is this library; NULL when none is. */
+static char *find_library(char *value, char **ret_end)
+{
+	for (char *at = value; *at != '\0';) {
+		char *end = component_end(at);
+
+		*ret_end = end;
+		if (is_this_library(at, end))
+			return at;
+		at = *end != '\0' ? end + 1 : end;
+	}
+	return NULL;
+}
+
+/* Take this library out of LD_PRELOAD, with the separator it was added by, and the
+ * entry with it when it was alone. */
+static void take_library(char **environment)
+{
+	char *entry = find(environment, preload_name);
+	char *value, *from, *to;
+
+	if (entry == NULL)
+		return;
+	value = entry + sizeof(preload_name) - 1;
+	while ((from = find_library(value, &to)) != NULL) {
+		keep_library(from, to);
+		if (from == value && *to == '\0') {
+			drop(environment, preload_name);
+			return;
+		}
+		if (from != value)
+			from--;
+		else
+			to++;
+		memmove(from, to, text_length(to) + 1);
+	}
+}
+
+bool entries_take(char **environment)
+{
+	const char *entry = find(environment, spawn_name);
+
+	if (entry == NULL)
+		return false;
+	text_copy(kept.spawn, sizeof(kept.spawn), entry);
+	kept.alone = text_begins(kept.spawn + sizeof(spawn_name) - 1, alone_word);
+	drop(environment, spawn_name);
+	take_library(environment);
+	return true;
+}
+
+const char *entries_socket(void)
+{
+	const char *value = kept.spawn + sizeof(spawn_name) - 1;
+
+	return kept.alone ? value + sizeof(alone_word) - 1 : value;
+}
+
+void entries_found_python(void)
+{
+	kept.ended = kept.alone;
+}
+
+static bool may_access(const char *path, int how)
+{
+	return SYS3(__NR_faccessat, HERE, path, how) == 0;
+}
+
+bool entries_go_on(void)
+{
+	return !kept.ended && kept.preload[0] != '\0' &&
+	       may_access(entries_socket(), EXISTS) &&
+	       may_access(kept.preload + sizeof(preload_name) - 1, MAY_READ);
+}
+
+size_t entries_room(char *const *environment)
+{
+	char *preload = find(environment, preload_name);
+	size_t count = 0;
+
+	while (environment != NULL && environment[count] != NULL)
+		if (++count > ENTRIES_MOST)
+			return 0;
+	if (preload != NULL &&
+		text_length(preload) + sizeof(kept.preload) > ENTRIES_TEXT_BYTES)
+		return 0;
+	return count + 3;
+}
+
+void entries_put(
+	char *const *environment, char **list, char text[static ENTRIES_TEXT_BYTES])
+{
+	const char *ours = kept.preload + sizeof(preload_name) - 1;
+	bool preload = false;
+	size_t n = 0;
+
+	for (char *const *e = environment; e != NULL && *e != NULL; e++) {
+		if (text_begins(*e, spawn_name))
+			continue;
+		list[n] = *e;
+		if (!preload && text_begins(*e, preload_name)) {
+			char *value = *e + sizeof(preload_name) - 1, *end;
+
+			preload = true;
+			if (find_library(value, &end) == NULL) {
+				text_copy(text, ENTRIES_TEXT_BYTES, *e);
+				text_add(text, ENTRIES_TEXT_BYTES, ":");
+				text_add(text, ENTRIES_TEXT_BYTES, ours);
+				list[n] = text;
+			}
+		}
+		n++;
+	}
+	if (!preload)
+		list[n++] = kept.preload;
+	list[n++] = kept.spawn;
+	list[n] = NULL;
+}
