@@ -17,6 +17,7 @@
 #include "base/xalloc.h"
 #include "follow.h"
 #include "paths.h"
+#include "preload/entries.h"
 
 enum {
 	HELLO_MS = 1000,
@@ -94,7 +95,7 @@ void hello_close(struct hello *h)
 	*h = (struct hello){ .listener = -1 };
 }
 
-bool hello_is_expected(const struct hello *h, pid_t pid)
+enum hello_outlook hello_outlook(const struct hello *h, pid_t pid)
 {
 	static const char name[] = "PYSTACK_SPAWN=";
 	_cleanup_buf_ struct buf entries = BUF_INIT(ENVIRONMENT_BYTES);
@@ -102,17 +103,17 @@ bool hello_is_expected(const struct hello *h, pid_t pid)
 
 	(void)snprintf(path, sizeof(path), "/proc/%d/environ", (int)pid);
 	if (h->listener < 0 || fd_read_file(AT_FDCWD, path, &entries) != 0)
-		return false;
+		return HELLO_NEVER;
 	const char *text = buf_text(&entries), *end = text + entries.size;
 
 	for (const char *at = text; at < end; at += strlen(at) + 1) {
-		if (strncmp(at, name, sizeof(name) - 1) == 0) {
-			const char *socket = strchr(at, '/');
+		const char *socket = strchr(at, '/');
 
-			return socket != NULL && strcmp(socket, h->socket_path) == 0;
-		}
+		if (at[0] != '\0' && strncmp(at + 1, name + 1, sizeof(name) - 2) == 0 &&
+			socket != NULL && strcmp(socket, h->socket_path) == 0)
+			return at[0] == ENTRIES_TAKEN ? HELLO_LOADED : HELLO_LOADING;
 	}
-	return false;
+	return HELLO_NEVER;
 }
 
 /* The ring's descriptor that comes with a hello; -1 when none does in time. */

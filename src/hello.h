@@ -22,9 +22,14 @@ struct hello {
 int hello_open(struct hello *h, struct err *err);
 void hello_close(struct hello *h);
 
-/* Is there a task to come from a process: does what it was started with name the
- * preload library and this socket?  No when that cannot be read. */
-bool hello_is_expected(const struct hello *h, pid_t pid);
+enum hello_outlook {
+	HELLO_NEVER,   /* started without the preload library, as far as is known */
+	HELLO_LOADING, /* with it, which has not come to run yet */
+	HELLO_LOADED,  /* the library has run: a Python's task is about to say hello */
+};
+
+/* Is there a task to come from a process? */
+enum hello_outlook hello_outlook(const struct hello *h, pid_t pid);
 
 /* Who said hello. */
 struct hello_guest {

@@ -49,10 +49,9 @@ enum {
 	EVENTS_APART_MAX_NS = 15000000,
 	EVENTS_SHARE = 50,
 	WAKE_NS = 50000, /* what a round costs besides */
-	/* For a hello, before a Python is attached to: of a program that is being
-	 * loaded, and of a process that was forked. */
-	HELLO_GRACE_NS = 1000000000,
-	FORK_GRACE_NS = 10000000,
+	/* For a hello, before a Python is attached to. */
+	LOADING_GRACE_NS = 1000000000,
+	HELLO_GRACE_NS = 10000000,
 	MOST_TRIES = 20,
 	EXIT_GRACE_MS = 2000,
 	NAMED_AT_MOST = 4, /* children that are not followed */
@@ -691,13 +690,17 @@ static void attach_to_found(struct recorder *r, struct tree_process *p, uint64_t
 		p->state = TREE_LEFT;
 }
 
-/* How long after its start a process may still say hello. */
-static int64_t hello_grace(
-	const struct recorder *r, const struct tree_process *p, uint64_t mark)
+/* How long after its program was first seen it may still say hello. */
+static int64_t hello_grace(const struct recorder *r, const struct tree_process *p)
 {
-	if (r->hello.listener < 0 || !hello_is_expected(&r->hello, p->pid))
+	switch (hello_outlook(&r->hello, p->pid)) {
+	case HELLO_LOADING:
+		return LOADING_GRACE_NS;
+	case HELLO_LOADED:
+		return HELLO_GRACE_NS;
+	default:
 		return 0;
-	return is_forked(p, mark) ? FORK_GRACE_NS : HELLO_GRACE_NS;
+	}
 }
 
 static void look_into(struct recorder *r, struct tree_process *p, int64_t now)
@@ -733,7 +736,7 @@ static void look_into(struct recorder *r, struct tree_process *p, int64_t now)
 		return;
 	if (found.kind != PYTHON_CPYTHON)
 		refuse(r, p, &found);
-	else if (now - p->image_ns >= hello_grace(r, p, mark))
+	else if (now - p->image_ns >= hello_grace(r, p))
 		attach_to_found(r, p, mark, &found);
 }
 

@@ -16,7 +16,10 @@ enum {
 	GLIBC_TID_OFFSET = 720,
 	MUSL_TID_OFFSET = 48,
 	TID_SCAN_BYTES = 2304,
+	MAX_FORKED = 4096, /* thread states looked through for the one that is left */
 };
+
+#define NO_THREAD UINT32_MAX
 
 static uint32_t slot_of(uint64_t ts)
 {
@@ -69,47 +72,90 @@ static void index_remove(struct core *c, struct thread *t)
 }
 
 /*
- * Versions without a native id: the C library's struct behind the pthread_t holds
- * it.  The offset is found where the main thread's is the process id.
+ * Where in the C library's struct behind a pthread_t the kernel's id is, if this is the
+ * main thread's: known places of the two libraries.  0: it is another thread.
  */
-static void find_tid_offset(struct core *c, uint64_t runtime)
+static uint16_t main_tid_offset(struct core *c, uint64_t pthread)
 {
-	static const uint16_t first[] = { GLIBC_TID_OFFSET, MUSL_TID_OFFSET };
+	static const uint16_t known[] = { GLIBC_TID_OFFSET, MUSL_TID_OFFSET };
+	uint32_t value;
+
+	for (unsigned i = 0; pthread != 0 && i < 2; i++)
+		if (load32(pthread + known[i], &value) &&
+			value == (uint32_t)c->args.program_pid)
+			return known[i];
+	return 0;
+}
+
+/* In a process that was forked by a thread without Python's knowing, the one that is
+ * left is not the one that was the main thread. */
+static uint16_t left_tid_offset(struct core *c)
+{
+	uint16_t offset = 0;
+	uint64_t ts, pthread;
+
+	if (!load64(c->interpreters[0].address + c->layout.is_threads_head, &ts))
+		return 0;
+	for (unsigned n = 0; n < MAX_FORKED && ts != 0 && offset == 0; n++) {
+		if (!load64(ts + c->layout.ts_thread_id, &pthread))
+			return 0;
+		offset = main_tid_offset(c, pthread);
+		if (!load64(ts + c->layout.ts_next, &ts))
+			return 0;
+	}
+	return offset;
+}
+
+/* For versions without a native id. */
+static void find_tid_offset(struct core *c)
+{
 	uint64_t pthread;
 	uint32_t value;
 
-	if (!load64(runtime + c->layout.rt_main_thread, &pthread))
+	if (!load64(c->options.runtime + c->layout.rt_main_thread, &pthread))
 		return;
-	for (unsigned i = 0; i < 2; i++)
-		if (load32(pthread + first[i], &value) &&
-			value == (uint32_t)c->args.program_pid) {
-			c->pthread_tid_offset = first[i];
-			return;
-		}
-	for (uint32_t at = 4; at < TID_SCAN_BYTES; at += 4)
+	c->pthread_tid_offset = main_tid_offset(c, pthread);
+	if (c->pthread_tid_offset == 0)
+		c->pthread_tid_offset = left_tid_offset(c);
+	for (uint32_t at = 4; at < TID_SCAN_BYTES && c->pthread_tid_offset == 0;
+		at += 4)
 		if (load32(pthread + at, &value) &&
-			value == (uint32_t)c->args.program_pid) {
+			value == (uint32_t)c->args.program_pid)
 			c->pthread_tid_offset = at;
-			return;
-		}
 }
 
-/* The kernel's id of the thread that a thread state belongs to, 0 if not known. */
+/* By the C library's struct, from which the kernel and a fork take the id of a thread
+ * that has ended. */
+static uint32_t pthread_id(struct core *c, uint64_t pthread)
+{
+	uint32_t id;
+
+	if (c->pthread_tid_offset == 0)
+		find_tid_offset(c);
+	if (c->pthread_tid_offset == 0 || pthread == 0 ||
+		!load32(pthread + c->pthread_tid_offset, &id) || id >= 1u << 30)
+		return 0;
+	return id != 0 ? id : NO_THREAD;
+}
+
+/* After a fork without Python's knowing, the thread state still bears the id of the
+ * thread that forked. */
+static uint32_t native_id(struct core *c, uint64_t ts, uint64_t pthread)
+{
+	uint32_t pid = (uint32_t)c->args.program_pid;
+	uint64_t id;
+
+	if (!load64(ts + c->layout.ts_native_id, &id) || id >= 1u << 30)
+		return 0;
+	return id != pid && main_tid_offset(c, pthread) != 0 ? pid : (uint32_t)id;
+}
+
+/* The kernel's id of the thread that a thread state belongs to, 0 if not known,
+ * NO_THREAD if it has surely ended. */
 static uint32_t kernel_id(struct core *c, uint64_t ts, uint64_t pthread)
 {
-	uint64_t id;
-	uint32_t id32;
-
-	if ((c->layout.flags & PY_HAS_NATIVE_ID) != 0)
-		return load64(ts + c->layout.ts_native_id, &id) && id < 1u << 30
-			       ? (uint32_t)id
-			       : 0;
-	if (c->pthread_tid_offset == 0)
-		find_tid_offset(c, c->options.runtime);
-	if (c->pthread_tid_offset == 0 || pthread == 0 ||
-		!load32(pthread + c->pthread_tid_offset, &id32) || id32 >= 1u << 30)
-		return 0;
-	return id32;
+	return (c->layout.flags & PY_HAS_NATIVE_ID) != 0 ? native_id(c, ts, pthread)
+							 : pthread_id(c, pthread);
 }
 
 /* The GIL of an interpreter: entered when new.  MAX_INTERPRETERS when unreadable. */
@@ -300,7 +346,7 @@ static void list_thread(struct core *c, const struct interpreter *in, uint64_t t
 	if (t != NULL) {
 		t->listing = c->listing;
 		t->twin = false;
-	} else {
+	} else if (tid != NO_THREAD) {
 		enter_thread(c, in, ts, pthread, tid);
 	}
 }

@@ -110,13 +110,15 @@ static void take_library(char **environment)
 
 bool entries_take(char **environment)
 {
-	const char *entry = find(environment, spawn_name);
+	char *entry = find(environment, spawn_name);
 
 	if (entry == NULL)
 		return false;
 	text_copy(kept.spawn, sizeof(kept.spawn), entry);
 	kept.alone = text_begins(kept.spawn + sizeof(spawn_name) - 1, alone_word);
 	drop(environment, spawn_name);
+	/* Who reads /proc/PID/environ sees that it was taken. */
+	entry[0] = ENTRIES_TAKEN;
 	take_library(environment);
 	return true;
 }

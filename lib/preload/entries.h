@@ -10,12 +10,17 @@
  *   LD_PRELOAD=...:/PATH/pystack-preload.so
  *   PYSTACK_SPAWN=[alone:]/PATH/OF/THE/SOCKET
  *
+ * The kernel goes on showing what the program was started with (/proc/PID/environ): the
+ * first character of the second entry becomes ENTRIES_TAKEN there.
+ *
  * alone: of the first Python nothing more is to be recorded, neither forks of it nor
  * what it executes.
  */
 
 #include <stdbool.h>
 #include <stddef.h>
+
+#define ENTRIES_TAKEN 'p'
 
 enum {
 	ENTRIES_PATH_BYTES = 512, /* of the library */

@@ -8,6 +8,7 @@ python_tests = \
 	tests/python/oracle.bats \
 	tests/python/other-root.bats \
 	tests/python/safety.bats \
+	tests/python/services.bats \
 	tests/python/starts.bats \
 	tests/python/trees.bats
 EXTRA_DIST += \
@@ -29,7 +30,9 @@ EXTRA_DIST += \
 	tests/python/apps/reuse.py \
 	tests/python/apps/shares.py \
 	tests/python/apps/surroundings.py \
+	tests/python/apps/tasks.py \
 	tests/python/apps/tree.py \
+	tests/python/apps/wsgi.py \
 	tests/python/check-reuse.py \
 	tests/python/compare-depths.py \
 	tests/python/compare-parked.py \

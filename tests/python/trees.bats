@@ -54,6 +54,13 @@ each_tree() { # kind function processes
     each_tree fork_in_thread in_child 1
 }
 
+@test "fork by C, of which Python does not know: only the thread that is left" {
+    each_tree fork_in_c in_child 1
+    grep -q ', 5 threads, ' err
+    each_tree fork_in_c_in_thread in_child 1
+    grep -q ', 6 threads, ' err
+}
+
 @test "fork and exec, vfork and exec" {
     each_tree run_by_fork in_program 1
     each_tree run in_program 1

@@ -165,6 +165,7 @@ static void test_entries(void)
 	tap_ok(entries_take(environment) &&
 			same(environment, (const char *[]){ "A=1", "Z=2", NULL }),
 		"the entries are taken out");
+	tap_ok(spawn[0] == ENTRIES_TAKEN, "who looks from outside sees that");
 	tap_ok(strcmp(entries_socket(), scratch("socket")) == 0, "the socket is known");
 	tap_ok(!entries_go_on(), "a recorder that is gone needs nothing");
 	write_file(scratch("socket"), "", 0);

@@ -5,6 +5,7 @@ usage: tree.py KIND [GO-FILE]
 
 With GO-FILE it prints ready and waits for that first.  Prints DONE when all its children have ended well.
 """
+import ctypes
 import multiprocessing
 import os
 import subprocess
@@ -52,6 +53,23 @@ def fork():
 
 def fork_in_thread():
     thread = threading.Thread(target=fork)
+    thread.start()
+    thread.join()
+
+
+def fork_in_c():
+    """Python's own hooks are not called: the child's thread states are its parent's."""
+    for _ in range(3):
+        threading.Thread(target=time.sleep, args=(60,), daemon=True).start()
+    pid = ctypes.PyDLL(None).fork()
+    if pid == 0:
+        in_child()
+        os._exit(0)
+    assert os.waitpid(pid, 0)[1] == 0
+
+
+def fork_in_c_in_thread():
+    thread = threading.Thread(target=fork_in_c)
     thread.start()
     thread.join()
 
