@@ -5,9 +5,10 @@
  * The order matters.  It is born with every signal blocked and with the program's
  * descriptors; first they go, then its own handlers come, so that from there on
  * nothing that happens to it reaches the program.  Then everything that needs a
- * name or a right is opened, the ring is made and offered, and only then it locks
- * itself in.  It never changes its user ids (that would take the program's
- * dumpable flag with it) and never writes oom_score_adj (shared with the program).
+ * name or a right is opened, the ring is made, the recorder told; then it locks itself
+ * in, and only then waits for orders.  It never changes its user ids (that would take
+ * the program's dumpable flag with it) and never writes oom_score_adj (shared with the
+ * program).
  */
 #include <linux/audit.h>
 #include <linux/capability.h>
@@ -304,7 +305,8 @@ static void await_orders(struct core *c)
 
 /*
  * The system calls the task may make once it is locked in.  openat is for the
- * schedstat files of new threads; the chroot, where it could be had, confines it.
+ * schedstat files of new threads, so for reading alone; the chroot, where it could be
+ * had, confines it.
  */
 static void filter_calls(void)
 {
@@ -312,7 +314,6 @@ static void filter_calls(void)
 		__NR_clock_gettime,
 		__NR_ppoll,
 		__NR_pread64,
-		__NR_openat,
 		__NR_close,
 		__NR_kcmp,
 		__NR_rt_sigreturn,
@@ -324,17 +325,24 @@ static void filter_calls(void)
 		ALLOWED = sizeof(allowed) / sizeof(allowed[0]),
 		NR = offsetof(struct seccomp_data, nr),
 		ARCH = offsetof(struct seccomp_data, arch),
+		/* The lower half, which is all the kernel looks at. */
+		OPEN_FLAGS = offsetof(struct seccomp_data, args) + 2 * sizeof(uint64_t),
 	};
-	struct sock_filter code[ALLOWED + 5];
+	struct sock_filter code[ALLOWED + 8];
 	unsigned n = 0;
 
 	code[n++] = (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, ARCH);
 	code[n++] = (struct sock_filter)BPF_JUMP(
-		BPF_JMP | BPF_JEQ | BPF_K, ARCH_AUDIT, 0, ALLOWED + 1);
+		BPF_JMP | BPF_JEQ | BPF_K, ARCH_AUDIT, 0, ALLOWED + 4);
 	code[n++] = (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, NR);
 	for (unsigned i = 0; i < ALLOWED; i++)
 		code[n++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K,
-			allowed[i], (uint8_t)(ALLOWED - i), 0);
+			allowed[i], (uint8_t)(ALLOWED - i + 3), 0);
+	code[n++] = (struct sock_filter)BPF_JUMP(
+		BPF_JMP | BPF_JEQ | BPF_K, __NR_openat, 0, 2);
+	code[n++] = (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, OPEN_FLAGS);
+	code[n++] = (struct sock_filter)BPF_JUMP(
+		BPF_JMP | BPF_JEQ | BPF_K, OPEN_READ, 1, 0);
 	code[n++] = (struct sock_filter)BPF_STMT(
 		BPF_RET | BPF_K, SECCOMP_RET_ERRNO | SYS_EPERM);
 	code[n++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
@@ -354,6 +362,9 @@ static void lock_in(struct core *c)
 
 	if (c->task_directory >= 0 && SYS1(__NR_fchdir, c->task_directory) == 0)
 		(void)SYS1(__NR_chroot, ".");
+	/* Until there is no such capability, or none may be dropped. */
+	for (unsigned cap = 0; SYS2(__NR_prctl, PR_CAPBSET_DROP, cap) == 0; cap++)
+		;
 	(void)SYS2(__NR_capset, &header, none);
 	(void)SYS5(__NR_prctl, PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
 	filter_calls();
@@ -408,6 +419,9 @@ long core_task(void *arg)
 
 	c->recorder_pidfd = -1;
 	c->program_pidfd = (int)SYS2(__NR_pidfd_open, c->args.program_pid, 0);
+	/* It may have ended since the clone. */
+	if (c->program_pidfd == -SYS_ESRCH)
+		task_leave(c, RING_LEAVE_EXITED, 0);
 	if (c->program_pidfd < 0)
 		task_leave(c, RING_LEAVE_SYSCALL, -c->program_pidfd);
 	open_proc(c);
@@ -421,8 +435,10 @@ long core_task(void *arg)
 		c->ring.header->offer.recorder_seen = c->recorder_pidfd >= 0;
 	}
 	alive_init(c);
-	await_orders(c);
+	/* Before the orders, which may be long in coming: who gets at this memory when
+	 * the program has given up its rights must not find them here. */
 	lock_in(c);
+	await_orders(c);
 	loop_run(c);
 }
 
