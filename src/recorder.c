@@ -48,7 +48,8 @@ enum {
 	HELLO_GRACE_NS = 1000000000, /* for a hello, before a Python is attached to */
 	MOST_TRIES = 20,
 	EXIT_GRACE_MS = 2000,
-	NAMED_AT_MOST = 4, /* children that are not followed */
+	ADOPTION_NS = 100000000, /* for a task to become our child */
+	NAMED_AT_MOST = 4,       /* children that are not followed */
 };
 
 struct recorder {
@@ -301,6 +302,23 @@ static uint32_t segment_above(const struct tree_process *p)
 	return 0;
 }
 
+/*
+ * Orphans of the program are its own business from now on.  But the first task may say
+ * hello before the process in between has ended, at whose end it comes to us.
+ */
+static void end_reaping(struct recorder *r, pid_t program, pid_t task)
+{
+	int64_t end = clock_monotonic_ns() + ADOPTION_NS;
+	struct proc_stat st;
+
+	/* That of a program which is a reaper itself stays with the program. */
+	while (proc_stat_read(task, 0, &st) == 0 && st.parent != getpid() &&
+		st.parent != program && clock_monotonic_ns() < end)
+		clock_sleep_ns(200000);
+	(void)prctl(PR_SET_CHILD_SUBREAPER, 0);
+	r->reaper = false;
+}
+
 static int start_following(struct recorder *r, struct tree_process *p,
 	const struct follow_source *source, const struct python_found *python,
 	struct err *err)
@@ -323,9 +341,8 @@ static int start_following(struct recorder *r, struct tree_process *p,
 	if (r->follow_ns == 0)
 		r->follow_ns = clock_monotonic_ns();
 	set_follow(r, p, f);
-	/* Orphans of the program are its own business from now on. */
 	if (r->reaper)
-		(void)prctl(PR_SET_CHILD_SUBREAPER, 0);
+		end_reaping(r, p->pid, follow_task(f));
 	return 0;
 }
 
@@ -1001,6 +1018,8 @@ int recorder_run(const struct recorder_options *options)
 	struct err err;
 	int64_t uid, gid;
 
+	/* First of all: a signal that comes early would leave the file's first name. */
+	set_up_signals(&r);
 	owner_of_file(&uid, &gid);
 	if (file_writer_open(
 		    options->output, options->level, uid, gid, &r.writer, &err) != 0) {
@@ -1010,7 +1029,6 @@ int recorder_run(const struct recorder_options *options)
 	tree_init(&r.tree);
 	r.events = options->no_inherit ? -ENOSYS : proc_events_open();
 	r.scan_missed = true;
-	set_up_signals(&r);
 	r.started_ns = r.flushed_ns = clock_monotonic_ns();
 	if (pthread_create(&r.beat_thread, NULL, beat_main, &r) != 0) {
 		msg_error("cannot start a thread");
