@@ -49,6 +49,7 @@ enum {
 	MOST_TRIES = 20,
 	EXIT_GRACE_MS = 2000,
 	ADOPTION_NS = 100000000, /* for a task to become our child */
+	REAP_NS = 1000000000,    /* for all of these to end */
 	NAMED_AT_MOST = 4,       /* children that are not followed */
 };
 
@@ -70,7 +71,7 @@ struct recorder {
 	int child_status;
 	bool child_ended;
 	struct hello hello;
-	bool reaper;
+	bool adopts; /* PID 1 may not reap: tasks that say hello become our children */
 
 	int events;        /* of the kernel on new processes; negative: look at /proc */
 	bool scan_missed;  /* they are not complete */
@@ -302,23 +303,6 @@ static uint32_t segment_above(const struct tree_process *p)
 	return 0;
 }
 
-/*
- * Orphans of the program are its own business from now on.  But the first task may say
- * hello before the process in between has ended, at whose end it comes to us.
- */
-static void end_reaping(struct recorder *r, pid_t program, pid_t task)
-{
-	int64_t end = clock_monotonic_ns() + ADOPTION_NS;
-	struct proc_stat st;
-
-	/* That of a program which is a reaper itself stays with the program. */
-	while (proc_stat_read(task, 0, &st) == 0 && st.parent != getpid() &&
-		st.parent != program && clock_monotonic_ns() < end)
-		clock_sleep_ns(200000);
-	(void)prctl(PR_SET_CHILD_SUBREAPER, 0);
-	r->reaper = false;
-}
-
 static int start_following(struct recorder *r, struct tree_process *p,
 	const struct follow_source *source, const struct python_found *python,
 	struct err *err)
@@ -341,9 +325,33 @@ static int start_following(struct recorder *r, struct tree_process *p,
 	if (r->follow_ns == 0)
 		r->follow_ns = clock_monotonic_ns();
 	set_follow(r, p, f);
-	if (r->reaper)
-		end_reaping(r, p->pid, follow_task(f));
 	return 0;
+}
+
+/*
+ * Where PID 1 may not reap we are the reaper, but only for the moment in which a task
+ * comes to us: other orphans are the program's own business.  The process between the
+ * program and its task ends when there are orders (core_args.hold).
+ */
+static int adopt_and_follow(struct recorder *r, struct tree_process *p,
+	const struct follow_source *source, const struct python_found *python,
+	struct err *err)
+{
+	int64_t end = clock_monotonic_ns() + ADOPTION_NS;
+	struct proc_stat st;
+
+	if (!r->adopts)
+		return start_following(r, p, source, python, err);
+	(void)prctl(PR_SET_CHILD_SUBREAPER, 1);
+	int code = start_following(r, p, source, python, err);
+
+	/* The task of a program that is a reaper itself stays with the program. */
+	while (code == 0 && proc_stat_read(source->task, 0, &st) == 0 &&
+		st.parent != getpid() && st.parent != p->pid &&
+		clock_monotonic_ns() < end)
+		clock_sleep_ns(200000);
+	(void)prctl(PR_SET_CHILD_SUBREAPER, 0);
+	return code;
 }
 
 /* --- attaching --- */
@@ -423,13 +431,12 @@ static int spawn(struct recorder *r)
 		msg_error("%s", err.text);
 		return STATUS_CANNOT;
 	}
-	r->reaper = getpid() != 1 && !first_process_reaps();
-	if (r->reaper)
-		(void)prctl(PR_SET_CHILD_SUBREAPER, 1);
+	r->adopts = getpid() != 1 && !first_process_reaps();
 	struct target_options t = {
 		.argv = r->o->argv,
 		.preload = r->hello.preload,
 		.socket_path = r->hello.socket_path,
+		.adopts = r->adopts,
 		.signals = &r->given,
 	};
 	int code = target_start(&t, &r->child, &err);
@@ -540,7 +547,7 @@ static void welcome(struct recorder *r, struct hello_guest *g)
 		tell_origin(r, p);
 		if (python.kind != PYTHON_CPYTHON) {
 			refuse(r, p, &python);
-		} else if (start_following(r, p, &source, &python, &err) == 0) {
+		} else if (adopt_and_follow(r, p, &source, &python, &err) == 0) {
 			return;
 		} else {
 			msg_error(
@@ -620,6 +627,9 @@ static void look_into(struct recorder *r, struct tree_process *p, int64_t now)
 			p->step_ns *= r->events >= 0 ? 8 : 2;
 		return;
 	}
+	/* What was read may be half of one program and half of the next. */
+	if (proc_image_mark(p->pid) != mark)
+		return;
 	if (found.kind != PYTHON_CPYTHON)
 		refuse(r, p, &found);
 	else if (!may_say_hello(r, p) || now - p->seen_ns > HELLO_GRACE_NS)
@@ -720,6 +730,17 @@ static void reap(struct recorder *r)
 			r->child_ended = true;
 		}
 	}
+}
+
+/* Those that came to us: they have left, but may not have ended yet. */
+static void reap_tasks(struct recorder *r)
+{
+	int64_t end = clock_monotonic_ns() + REAP_NS;
+
+	for (size_t i = 0; i < r->task_count; i++)
+		while (waitpid(r->tasks[i], NULL, WNOHANG | __WALL) == 0 &&
+			clock_monotonic_ns() < end)
+			clock_sleep_ns(200000);
 }
 
 static void read_signals(struct recorder *r)
@@ -1053,6 +1074,7 @@ int recorder_run(const struct recorder_options *options)
 	stop_beat(&r);
 	hello_close(&r.hello);
 	fd_close(&r.events);
+	reap_tasks(&r);
 	status = finish(&r, status);
 	tree_done(&r.tree);
 	free(r.tasks);

@@ -63,7 +63,10 @@ static void set_environment(const struct target_options *o)
 			      : xstrdup(o->preload);
 
 	(void)setenv("LD_PRELOAD", value, 1);
-	(void)setenv("PYSTACK_SPAWN", o->socket_path, 1);
+	_cleanup_free_ char *spawn =
+		xasprintf("%s%s", o->adopts ? "+" : "", o->socket_path);
+
+	(void)setenv("PYSTACK_SPAWN", spawn, 1);
 }
 
 /* In the child; comes back only when the command cannot be executed. */

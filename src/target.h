@@ -5,6 +5,7 @@
 /* Starting the command that is to be recorded. */
 
 #include <signal.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -24,6 +25,7 @@ struct target_options {
 	char **argv;
 	const char *preload;                  /* path of the preload library */
 	const char *socket_path;              /* where its task says hello */
+	bool adopts;                          /* its task is to become our child */
 	const struct target_signals *signals; /* for the command */
 };
 

@@ -63,6 +63,10 @@ struct core_args {
 	int32_t program_pid;   /* in the program's pid namespace */
 	int32_t recorder_pid;  /* in the program's pid namespace; 0: not known */
 	uint32_t single_clone; /* 1: the task is to be the program's child */
+	/* Where it is not: the process in between, and when that may end. */
+	uint32_t hold;     /* 1: not before the recorder has given orders */
+	uint32_t released; /* set by the task */
+	int32_t middle;    /* set by it before it makes the task */
 	/* Spawned only. */
 	char socket_path[CORE_SOCKET_PATH_BYTES];
 	uint64_t runtime;

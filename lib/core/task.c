@@ -50,6 +50,8 @@ enum {
 	STREAM_CLOEXEC = 1 | 0x80000,
 
 	ORDERS_WAIT_S = 30,
+	PART_NAP_NS = 50000,
+	PART_NAPS = 4000,
 };
 
 struct sigaction_raw {
@@ -71,6 +73,24 @@ struct core *task_state(void)
 	return *(struct core **)(uintptr_t)base;
 }
 
+/* The process between the program and this task has its stack in the arena. */
+static bool middle_is_gone(struct core *c)
+{
+	if (c->middle != 0 && SYS0(__NR_getppid) != c->middle)
+		c->middle = 0;
+	return c->middle == 0;
+}
+
+/* Let it end, and wait until it has: the task is the nearest reaper's child then. */
+static void part_from_middle(struct core *c)
+{
+	struct core_args *args = (void *)(uintptr_t)c->args.arena;
+
+	__atomic_store_n(&args->released, 1, __ATOMIC_RELEASE);
+	for (int i = 0; i < PART_NAPS && !middle_is_gone(c); i++)
+		(void)sys_ppoll(NULL, 0, PART_NAP_NS);
+}
+
 /*
  * The end: say why, and take along what is mapped.  The image stays, as this runs in
  * it; who attached unmaps it.
@@ -83,6 +103,9 @@ static _Noreturn void go(struct core *c, enum ring_leave why, int detail)
 	h->leave_detail = detail;
 	__atomic_store_n(&h->state, RING_LEFT, __ATOMIC_RELEASE);
 	(void)SYS2(__NR_munmap, h, RING_HEADER_BYTES + RING_DATA_BYTES);
+	/* Who waits for us there has the program unmap it. */
+	if (!middle_is_gone(c))
+		sys_exit(0);
 	arch_unmap_exit(c->args.arena, c->args.arena_bytes, 0);
 }
 
@@ -293,6 +316,7 @@ static void await_orders(struct core *c)
 		alive_sleep(c, now + 2000000);
 		(void)alive_check(c);
 	}
+	part_from_middle(c);
 	c->options = h->options;
 	memcpy(&c->layout, c->options.layout, sizeof(c->layout));
 	if (c->options.max_stack == 0 || c->options.max_stack > MAX_STORED_FRAMES)
@@ -316,6 +340,7 @@ static void filter_calls(void)
 		__NR_pread64,
 		__NR_close,
 		__NR_kcmp,
+		__NR_getppid,
 		__NR_rt_sigreturn,
 		__NR_munmap,
 		__NR_exit_group,
@@ -410,6 +435,9 @@ long core_task(void *arg)
 	(void)SYS3(__NR_close_range, 0, ~0u, CLOSE_UNSHARE);
 	own_signals();
 	own_attributes();
+	c->middle = c->args.middle;
+	if (c->args.hold == 0)
+		part_from_middle(c);
 	(void)SYS3(__NR_madvise, c->args.arena, c->args.arena_bytes, DONT_FORK);
 	if (c->args.way == CORE_WAY_ATTACH)
 		(void)SYS3(__NR_madvise, c->args.image, c->args.image_bytes, DONT_FORK);

@@ -10,7 +10,8 @@
  * recorder notices that no task said hello and attaches instead, or says why not.
  *
  * The entries: LD_PRELOAD, to which the recorder added this file's path as the last
- * component, and PYSTACK_SPAWN, the path of the recorder's socket.
+ * component, and PYSTACK_SPAWN, the path of the recorder's socket, with a + in front
+ * where the recorder is to become the task's reaper (core_args.hold).
  */
 #include <asm/unistd.h>
 #include <linux/auxvec.h>
@@ -139,7 +140,9 @@ static void fill_args(struct core_args *args, uint64_t arena, const char *socket
 		args->tid_word = word;
 	if (call(__NR_prctl, PR_GET_CHILD_SUBREAPER, (long)&reaper, 0, 0, 0, 0) == 0)
 		args->single_clone = reaper != 0;
-	copy_text(args->socket_path, sizeof(args->socket_path), socket_path);
+	args->hold = *socket_path == '+';
+	copy_text(
+		args->socket_path, sizeof(args->socket_path), socket_path + args->hold);
 	args->runtime = (uint64_t)(uintptr_t)_PyRuntime;
 	args->code_type = (uint64_t)(uintptr_t)PyCode_Type;
 	if (&Py_Version != NULL)
@@ -167,7 +170,7 @@ static void start_task(const char *socket_path)
 
 __attribute__((constructor)) static void preload_start(void)
 {
-	char path[CORE_SOCKET_PATH_BYTES];
+	char path[CORE_SOCKET_PATH_BYTES + 1];
 	const char *socket_path;
 
 	if (&environ == NULL || environ == NULL)
