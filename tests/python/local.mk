@@ -5,6 +5,7 @@ python_tests = \
 	tests/python/guests.bats \
 	tests/python/matrix.bats \
 	tests/python/names.bats \
+	tests/python/no-trace.bats \
 	tests/python/oracle.bats \
 	tests/python/other-root.bats \
 	tests/python/safety.bats \
@@ -12,13 +13,16 @@ python_tests = \
 	tests/python/trees.bats
 EXTRA_DIST += \
 	$(python_tests) \
+	tests/python/apps/attributes.py \
 	tests/python/apps/busy.py \
 	tests/python/apps/deep.py \
 	tests/python/apps/endless.py \
 	tests/python/apps/executes.py \
 	tests/python/apps/filtered.py \
+	tests/python/apps/first-process.py \
 	tests/python/apps/guest.py \
 	tests/python/apps/healthy.py \
+	tests/python/apps/hostile.py \
 	tests/python/apps/ignore-signals.py \
 	tests/python/apps/oracle.py \
 	tests/python/apps/parked.py \
@@ -27,6 +31,7 @@ EXTRA_DIST += \
 	tests/python/apps/shares.py \
 	tests/python/apps/surroundings.py \
 	tests/python/apps/tree.py \
+	tests/python/apps/waiter.py \
 	tests/python/check-reuse.py \
 	tests/python/compare-depths.py \
 	tests/python/compare-parked.py \
