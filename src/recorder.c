@@ -627,8 +627,10 @@ static void look_into(struct recorder *r, struct tree_process *p, int64_t now)
 			p->step_ns *= r->events >= 0 ? 8 : 2;
 		return;
 	}
-	/* What was read may be half of one program and half of the next. */
-	if (proc_image_mark(p->pid) != mark)
+	/* What was read may be half of one program and half of the next, or of one
+	 * whose libraries are being mapped. */
+	if (proc_image_mark(p->pid) != mark ||
+		(found.kind == PYTHON_DAMAGED && ++p->tries < MOST_TRIES))
 		return;
 	if (found.kind != PYTHON_CPYTHON)
 		refuse(r, p, &found);

@@ -511,8 +511,8 @@ int inject_start(
 int inject_stop(struct inject_task *t, struct err *err)
 {
 	struct job j = { .pid = t->program, .task = t, .err = err, .mem_fd = -1 };
+	int turn = take_turn(t->program);
 	int r = 0;
-	_cleanup_close_ int turn = take_turn(t->program);
 
 	if (t->task_pidfd < 0 || !has_ended(t->task_pidfd, TASK_WAIT_MS))
 		r = err_set(err, -E_TIMEOUT,
@@ -522,6 +522,7 @@ int inject_stop(struct inject_task *t, struct err *err)
 	/* A program that has ended has nothing of ours. */
 	if (r == -ESRCH)
 		r = 0;
+	fd_close(&turn);
 	inject_abandon(t);
 	return r;
 }

@@ -251,8 +251,10 @@ class Cycle:
                 continue
             name = stat_of(pid)[0]
             try:
-                _, status = os.waitpid(pid, WALL | os.WNOHANG)
+                found, status = os.waitpid(pid, WALL | os.WNOHANG)
             except ChildProcessError:
+                continue
+            if found == 0:      # its other threads are still there
                 continue
             self.stray_statuses[pid] = status
             if name == "pystack":
@@ -286,7 +288,11 @@ class Cycle:
         """Of the program that has ended, as subprocess has it; None if nobody knows."""
         if self.program is not None:
             return self.program.wait(PATIENCE)
-        self.reap_strays()
+
+        def is_known():
+            self.reap_strays()
+            return self.pid in self.stray_statuses or not stat_of(self.pid)[1]
+        wait_for(is_known, PATIENCE)
         status = self.stray_statuses.get(self.pid)
         if status is None:
             return None
