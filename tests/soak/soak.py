@@ -718,6 +718,7 @@ def start_worker(options, top, first, step, until):
     status = 1
     try:
         os.setpgid(0, 0)    # Ctrl-C is for the one that started us
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
         signal.signal(signal.SIGTERM, on_term)
         libc.prctl(PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
         libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
@@ -846,22 +847,29 @@ def collect(workers, totals, begin):
             totals.progress(shown - begin)
 
 
+def on_interrupt(number, frame):
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_IGN)       # once is enough
+    raise KeyboardInterrupt
+
+
 def main():
     options = parse_arguments()
     totals = Totals()
     begin = time.monotonic()
     top = tempfile.mkdtemp(prefix="pystack-soak-")
     first = options.cycle if options.cycle is not None else 0
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
-    signal.signal(signal.SIGINT, signal.default_int_handler)
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, on_interrupt)
     print("seed %s, %d Pythons, %s" % (options.seed, len(options.python), options.pystack),
           flush=True)
     workers = [start_worker(options, top, first + i, options.jobs, begin + options.seconds)
                for i in range(options.jobs)]
-    failed = False
+    failed = interrupted = False
     try:
         collect(workers, totals, begin)
     except KeyboardInterrupt:
+        interrupted = True
         print("soak: interrupted", file=sys.stderr)
         for pid, _ in workers:
             os.kill(pid, signal.SIGTERM)
@@ -873,7 +881,7 @@ def main():
     failed |= any(totals.troubles.values())
     if not failed:
         shutil.rmtree(top, ignore_errors=True)
-    return 1 if failed else 0
+    return 1 if failed else 130 if interrupted else 0
 
 
 if __name__ == "__main__":
