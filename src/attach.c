@@ -106,7 +106,8 @@ static int find(pid_t pid, const char *what, struct python_found *ret)
 	/* One that has just started gets a moment. */
 	for (;;) {
 		code = python_find(pid, ret, &err);
-		if (code != 0 || ret->kind != PYTHON_STARTING ||
+		if (code != 0 ||
+			(ret->kind != PYTHON_STARTING && ret->kind != PYTHON_DAMAGED) ||
 			clock_monotonic_ns() > end)
 			break;
 		clock_sleep_ns(10000000);

@@ -51,10 +51,12 @@ enum {
 	WAKE_NS = 50000, /* what a round costs besides */
 	/* For a hello, before a Python is attached to. */
 	LOADING_GRACE_NS = 1000000000,
-	HELLO_GRACE_NS = 10000000,
+	HELLO_GRACE_NS = 20000000,
 	MOST_TRIES = 20,
 	EXIT_GRACE_MS = 2000,
-	NAMED_AT_MOST = 4, /* children that are not followed */
+	ADOPTION_NS = 100000000, /* for a task to become our child */
+	REAP_NS = 1000000000,    /* for all of these to end */
+	NAMED_AT_MOST = 4,       /* children that are not followed */
 	COMMAND_LINE_BYTES = 4 << 20,
 };
 
@@ -76,7 +78,7 @@ struct recorder {
 	int child_status;
 	bool child_ended;
 	struct hello hello;
-	bool reaper;
+	bool adopts; /* PID 1 may not reap: tasks that say hello become our children */
 
 	int events;        /* of the kernel on new processes; negative: look at /proc */
 	bool scan_missed;  /* they are not complete */
@@ -337,10 +339,33 @@ static int start_following(struct recorder *r, struct tree_process *p,
 	if (r->follow_ns == 0)
 		r->follow_ns = clock_monotonic_ns();
 	set_follow(r, p, f);
-	/* Orphans of the program are its own business from now on. */
-	if (r->reaper)
-		(void)prctl(PR_SET_CHILD_SUBREAPER, 0);
 	return 0;
+}
+
+/*
+ * Where PID 1 may not reap we are the reaper, but only for the moment in which a task
+ * comes to us: other orphans are the program's own business.  The process between the
+ * program and its task ends when there are orders (core_args.hold).
+ */
+static int adopt_and_follow(struct recorder *r, struct tree_process *p,
+	const struct follow_source *source, const struct python_found *python,
+	struct err *err)
+{
+	int64_t end = clock_monotonic_ns() + ADOPTION_NS;
+	struct proc_stat st;
+
+	if (!r->adopts)
+		return start_following(r, p, source, python, err);
+	(void)prctl(PR_SET_CHILD_SUBREAPER, 1);
+	int code = start_following(r, p, source, python, err);
+
+	/* The task of a program that is a reaper itself stays with the program. */
+	while (code == 0 && proc_stat_read(source->task, 0, &st) == 0 &&
+		st.parent != getpid() && st.parent != p->pid &&
+		clock_monotonic_ns() < end)
+		clock_sleep_ns(200000);
+	(void)prctl(PR_SET_CHILD_SUBREAPER, 0);
+	return code;
 }
 
 /* --- attaching --- */
@@ -433,15 +458,14 @@ static int spawn(struct recorder *r)
 		msg_error("%s", err.text);
 		return STATUS_CANNOT;
 	}
-	r->reaper = getpid() != 1 && !first_process_reaps();
-	if (r->reaper)
-		(void)prctl(PR_SET_CHILD_SUBREAPER, 1);
+	r->adopts = getpid() != 1 && !first_process_reaps();
 	struct target_options t = {
 		.argv = r->o->argv,
 		.preload = r->hello.preload,
 		.socket_path = r->hello.socket_path,
 		.alone = r->o->no_inherit,
 		.files = &r->files,
+		.adopts = r->adopts,
 		.signals = &r->given,
 	};
 	int code = target_start(&t, &r->child, &err);
@@ -650,7 +674,7 @@ static void welcome(struct recorder *r, struct hello_guest *g)
 		tell_origin(r, p, proc_image_mark(p->pid));
 		if (python.kind != PYTHON_CPYTHON) {
 			refuse(r, p, &python);
-		} else if (start_following(r, p, &source, &python, &err) == 0) {
+		} else if (adopt_and_follow(r, p, &source, &python, &err) == 0) {
 			return;
 		} else {
 			msg_error(
@@ -690,16 +714,18 @@ static void attach_to_found(struct recorder *r, struct tree_process *p, uint64_t
 		p->state = TREE_LEFT;
 }
 
-/* How long after its program was first seen it may still say hello. */
-static int64_t hello_grace(const struct recorder *r, const struct tree_process *p)
+/* May a hello yet come from a Python? */
+static bool may_say_hello(const struct recorder *r, struct tree_process *p, int64_t now)
 {
 	switch (hello_outlook(&r->hello, p->pid)) {
 	case HELLO_LOADING:
-		return LOADING_GRACE_NS;
+		return now - p->image_ns < LOADING_GRACE_NS;
 	case HELLO_LOADED:
-		return HELLO_GRACE_NS;
+		if (p->loaded_ns < p->image_ns)
+			p->loaded_ns = now;
+		return now - p->loaded_ns < HELLO_GRACE_NS;
 	default:
-		return 0;
+		return false;
 	}
 }
 
@@ -732,11 +758,16 @@ static void look_into(struct recorder *r, struct tree_process *p, int64_t now)
 			p->step_ns *= r->events >= 0 ? 8 : 2;
 		return;
 	}
+	/* What was read may be half of one program and half of the next, or of one
+	 * whose libraries are being mapped. */
+	if (proc_image_mark(p->pid) != mark ||
+		(found.kind == PYTHON_DAMAGED && ++p->tries < MOST_TRIES))
+		return;
 	if (is_excluded(r, p))
 		return;
 	if (found.kind != PYTHON_CPYTHON)
 		refuse(r, p, &found);
-	else if (now - p->image_ns >= hello_grace(r, p))
+	else if (!may_say_hello(r, p, now))
 		attach_to_found(r, p, mark, &found);
 }
 
@@ -808,6 +839,17 @@ static void reap(struct recorder *r)
 			r->child_ended = true;
 		}
 	}
+}
+
+/* Those that came to us: they have left, but may not have ended yet. */
+static void reap_tasks(struct recorder *r)
+{
+	int64_t end = clock_monotonic_ns() + REAP_NS;
+
+	for (size_t i = 0; i < r->task_count; i++)
+		while (waitpid(r->tasks[i], NULL, WNOHANG | __WALL) == 0 &&
+			clock_monotonic_ns() < end)
+			clock_sleep_ns(200000);
 }
 
 static void read_signals(struct recorder *r)
@@ -1134,6 +1176,8 @@ int recorder_run(const struct recorder_options *options)
 	struct err err;
 	int64_t uid, gid;
 
+	/* First of all: a signal that comes early would leave the file's first name. */
+	set_up_signals(&r);
 	owner_of_file(&uid, &gid);
 	if (file_writer_open(
 		    options->output, options->level, uid, gid, &r.writer, &err) != 0) {
@@ -1144,7 +1188,6 @@ int recorder_run(const struct recorder_options *options)
 	tree_init(&r.tree);
 	r.events = options->no_inherit ? -ENOSYS : proc_events_open();
 	r.scan_missed = true;
-	set_up_signals(&r);
 	r.started_ns = r.flushed_ns = clock_monotonic_ns();
 	if (pthread_create(&r.beat_thread, NULL, beat_main, &r) != 0) {
 		msg_error("cannot start a thread");
@@ -1169,6 +1212,7 @@ int recorder_run(const struct recorder_options *options)
 	stop_beat(&r);
 	hello_close(&r.hello);
 	fd_close(&r.events);
+	reap_tasks(&r);
 	status = finish(&r, status);
 	tree_done(&r.tree);
 	free(r.tasks);

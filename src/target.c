@@ -94,7 +94,8 @@ static void set_environment(const struct target_options *o)
 
 	(void)setenv("LD_PRELOAD", value, 1);
 	free(value);
-	value = xasprintf("%s%s", o->alone ? "alone:" : "", o->socket_path);
+	value = xasprintf("%s%s%s", o->alone ? "alone:" : "",
+		o->adopts ? "adopted:" : "", o->socket_path);
 	(void)setenv("PYSTACK_SPAWN", value, 1);
 	free(value);
 }

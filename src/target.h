@@ -27,6 +27,7 @@ struct target_options {
 	const char *preload;                  /* path of the preload library */
 	const char *socket_path;              /* where its task says hello */
 	bool alone;                           /* the first Python, no child of it */
+	bool adopts;                          /* its task is to become our child */
 	const struct target_signals *signals; /* for the command */
 	const struct rlimit *files; /* likewise, of descriptors; NULL: as it is */
 };

@@ -38,6 +38,7 @@ struct tree_process {
 	enum file_why why; /* how its next image will have come */
 	int64_t seen_ns;   /* first seen */
 	int64_t image_ns;  /* its program first seen */
+	int64_t loaded_ns; /* the preload library was seen to have run in it */
 	int64_t look_ns;   /* to be looked into next */
 	uint64_t mark;     /* proc_image_mark() when a Python was found in it */
 	int64_t step_ns;   /* between two looks */

@@ -20,3 +20,4 @@ include tests/cli/local.mk
 include tests/python/local.mk
 include tests/fuzz/local.mk
 include tests/bench/local.mk
+include tests/soak/local.mk

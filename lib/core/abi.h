@@ -66,6 +66,10 @@ struct core_args {
 	/* Leave again without a word when the program has ended or executed another
 	 * one by then. */
 	uint32_t patience_us;
+	/* Where it is not: the process in between, and when that may end. */
+	uint32_t hold;     /* 1: not before the recorder has given orders */
+	uint32_t released; /* set by the task */
+	int32_t middle;    /* set by it before it makes the task */
 	/* Spawned only. */
 	char socket_path[CORE_SOCKET_PATH_BYTES];
 	uint64_t runtime;

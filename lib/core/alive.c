@@ -24,8 +24,9 @@ enum {
 	MM_CHECK_NS = 100000000,
 	SLEEP_MAX_NS = 100000000, /* orders are seen at least this often */
 	POLL_NS = 10000000,
-	END_GRACE_NS = 200000000, /* without /proc: an end may yet show */
-	SIZE_TRIES = 5,           /* the size may change between the two readings */
+	END_GRACE_NS = 200000000, /* in which an end is yet to show */
+	END_NAP_NS = 1000000,
+	SIZE_TRIES = 5, /* the size may change between the two readings */
 };
 
 static int64_t seconds(int64_t s)
@@ -120,15 +121,23 @@ static bool same_memory(struct core *c)
 	return r == 0 || (r < 0 && same_size(c));
 }
 
-/* Has the program gone to other memory?  Only a sure no lets the task go on. */
+/*
+ * Has the program gone to other memory?  Only a sure no lets the task go on.  One that
+ * is ending has none any more for a moment, before it can be seen to have ended.
+ */
 static void check_memory(struct core *c)
 {
 	if (main_thread_ended(c) || same_memory(c))
 		return;
-	/* It has become another program, unless it ended between the two looks. */
-	if (main_thread_ended(c))
-		return;
-	wait_for_an_end(c, c->stat_fd < 0 ? END_GRACE_NS : 0);
+	int64_t end = loop_now(c) + END_GRACE_NS;
+
+	do {
+		if (main_thread_ended(c))
+			return;
+		if (cpu_address_space(c->stat_fd) != 0)
+			break;
+		wait_for_an_end(c, END_NAP_NS);
+	} while (loop_now(c) < end);
 	task_leave(c, RING_LEAVE_EXECED, 0);
 }
 

@@ -176,6 +176,8 @@ struct tick_block {
 struct core {
 	struct core_args args;
 
+	int32_t middle; /* process that made it and may live still; 0: gone */
+
 	/* What the task holds. */
 	struct ring_writer ring;
 	uint64_t vdso_clock_gettime; /* 0: by system call */

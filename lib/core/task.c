@@ -5,9 +5,10 @@
  * The order matters.  It is born with every signal blocked and with the program's
  * descriptors; first they go, then its own handlers come, so that from there on
  * nothing that happens to it reaches the program.  Then everything that needs a
- * name or a right is opened, the ring is made and offered, and only then it locks
- * itself in.  It never changes its user ids (that would take the program's
- * dumpable flag with it) and never writes oom_score_adj (shared with the program).
+ * name or a right is opened, the ring is made, the recorder told; then it locks itself
+ * in, and only then waits for orders.  It never changes its user ids (that would take
+ * the program's dumpable flag with it) and never writes oom_score_adj (shared with the
+ * program).
  */
 #include <linux/audit.h>
 #include <linux/capability.h>
@@ -49,6 +50,8 @@ enum {
 	STREAM_CLOEXEC = 1 | 0x80000,
 
 	ORDERS_WAIT_S = 30,
+	PART_NAP_NS = 50000,
+	PART_NAPS = 4000,
 };
 
 struct sigaction_raw {
@@ -70,6 +73,24 @@ struct core *task_state(void)
 	return *(struct core **)(uintptr_t)base;
 }
 
+/* The process between the program and this task has its stack in the arena. */
+static bool middle_is_gone(struct core *c)
+{
+	if (c->middle != 0 && SYS0(__NR_getppid) != c->middle)
+		c->middle = 0;
+	return c->middle == 0;
+}
+
+/* Let it end, and wait until it has: the task is the nearest reaper's child then. */
+static void part_from_middle(struct core *c)
+{
+	struct core_args *args = (void *)(uintptr_t)c->args.arena;
+
+	__atomic_store_n(&args->released, 1, __ATOMIC_RELEASE);
+	for (int i = 0; i < PART_NAPS && !middle_is_gone(c); i++)
+		(void)sys_ppoll(NULL, 0, PART_NAP_NS);
+}
+
 /*
  * The end: say why, and take along what is mapped.  The image stays, as this runs in
  * it; who attached unmaps it.
@@ -82,6 +103,9 @@ static _Noreturn void go(struct core *c, enum ring_leave why, int detail)
 	h->leave_detail = detail;
 	__atomic_store_n(&h->state, RING_LEFT, __ATOMIC_RELEASE);
 	(void)SYS2(__NR_munmap, h, RING_HEADER_BYTES + RING_DATA_BYTES);
+	/* Who waits for us there has the program unmap it. */
+	if (!middle_is_gone(c))
+		sys_exit(0);
 	arch_unmap_exit(c->args.arena, c->args.arena_bytes, 0);
 }
 
@@ -292,6 +316,7 @@ static void await_orders(struct core *c)
 		alive_sleep(c, now + 2000000);
 		(void)alive_check(c);
 	}
+	part_from_middle(c);
 	c->options = h->options;
 	memcpy(&c->layout, c->options.layout, sizeof(c->layout));
 	if (c->options.max_stack == 0 || c->options.max_stack > MAX_STORED_FRAMES)
@@ -304,7 +329,8 @@ static void await_orders(struct core *c)
 
 /*
  * The system calls the task may make once it is locked in.  openat is for the
- * schedstat files of new threads; the chroot, where it could be had, confines it.
+ * schedstat files of new threads, so for reading alone; the chroot, where it could be
+ * had, confines it.
  */
 static void filter_calls(void)
 {
@@ -312,9 +338,9 @@ static void filter_calls(void)
 		__NR_clock_gettime,
 		__NR_ppoll,
 		__NR_pread64,
-		__NR_openat,
 		__NR_close,
 		__NR_kcmp,
+		__NR_getppid,
 		__NR_rt_sigreturn,
 		__NR_munmap,
 		__NR_exit_group,
@@ -324,17 +350,24 @@ static void filter_calls(void)
 		ALLOWED = sizeof(allowed) / sizeof(allowed[0]),
 		NR = offsetof(struct seccomp_data, nr),
 		ARCH = offsetof(struct seccomp_data, arch),
+		/* The lower half, which is all the kernel looks at. */
+		OPEN_FLAGS = offsetof(struct seccomp_data, args) + 2 * sizeof(uint64_t),
 	};
-	struct sock_filter code[ALLOWED + 5];
+	struct sock_filter code[ALLOWED + 8];
 	unsigned n = 0;
 
 	code[n++] = (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, ARCH);
 	code[n++] = (struct sock_filter)BPF_JUMP(
-		BPF_JMP | BPF_JEQ | BPF_K, ARCH_AUDIT, 0, ALLOWED + 1);
+		BPF_JMP | BPF_JEQ | BPF_K, ARCH_AUDIT, 0, ALLOWED + 4);
 	code[n++] = (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, NR);
 	for (unsigned i = 0; i < ALLOWED; i++)
 		code[n++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K,
-			allowed[i], (uint8_t)(ALLOWED - i), 0);
+			allowed[i], (uint8_t)(ALLOWED - i + 3), 0);
+	code[n++] = (struct sock_filter)BPF_JUMP(
+		BPF_JMP | BPF_JEQ | BPF_K, __NR_openat, 0, 2);
+	code[n++] = (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, OPEN_FLAGS);
+	code[n++] = (struct sock_filter)BPF_JUMP(
+		BPF_JMP | BPF_JEQ | BPF_K, OPEN_READ, 1, 0);
 	code[n++] = (struct sock_filter)BPF_STMT(
 		BPF_RET | BPF_K, SECCOMP_RET_ERRNO | SYS_EPERM);
 	code[n++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
@@ -354,6 +387,9 @@ static void lock_in(struct core *c)
 
 	if (c->task_directory >= 0 && SYS1(__NR_fchdir, c->task_directory) == 0)
 		(void)SYS1(__NR_chroot, ".");
+	/* Until there is no such capability, or none may be dropped. */
+	for (unsigned cap = 0; SYS2(__NR_prctl, PR_CAPBSET_DROP, cap) == 0; cap++)
+		;
 	(void)SYS2(__NR_capset, &header, none);
 	(void)SYS5(__NR_prctl, PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
 	filter_calls();
@@ -414,6 +450,9 @@ long core_task(void *arg)
 	(void)SYS3(__NR_close_range, 0, ~0u, CLOSE_UNSHARE);
 	own_signals();
 	own_attributes();
+	c->middle = c->args.middle;
+	if (c->args.hold == 0)
+		part_from_middle(c);
 	(void)SYS3(__NR_madvise, c->args.arena, c->args.arena_bytes, DONT_FORK);
 	if (c->args.way == CORE_WAY_ATTACH)
 		(void)SYS3(__NR_madvise, c->args.image, c->args.image_bytes, DONT_FORK);
@@ -425,6 +464,9 @@ long core_task(void *arg)
 
 	c->recorder_pidfd = -1;
 	c->program_pidfd = (int)SYS2(__NR_pidfd_open, c->args.program_pid, 0);
+	/* It may have ended since the clone. */
+	if (c->program_pidfd == -SYS_ESRCH)
+		task_leave(c, RING_LEAVE_EXITED, 0);
 	if (c->program_pidfd < 0)
 		task_leave(c, RING_LEAVE_SYSCALL, -c->program_pidfd);
 	open_proc(c);
@@ -438,8 +480,10 @@ long core_task(void *arg)
 		c->ring.header->offer.recorder_seen = c->recorder_pidfd >= 0;
 	}
 	alive_init(c);
-	await_orders(c);
+	/* Before the orders, which may be long in coming: who gets at this memory when
+	 * the program has given up its rights must not find them here. */
 	lock_in(c);
+	await_orders(c);
 	loop_run(c);
 }
 

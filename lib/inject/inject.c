@@ -15,8 +15,10 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -30,9 +32,13 @@
 
 enum {
 	TASK_WAIT_MS = 5000, /* for the new task to show itself, and to leave */
+	LOCK_WAIT_MS = 5000, /* for another recorder at the same program */
 	NAP_NS = 1000000,
 	WAIT_CLONE = (int)0x80000000, /* __WCLONE */
 };
+
+/* The ring's file, as /proc names it. */
+#define RING_PATH "/memfd:pystack-ring"
 
 /* Runs in the program, addresses of which are plain numbers here. */
 struct job {
@@ -66,6 +72,29 @@ static int write_memory(struct job *j, uint64_t address, const void *bytes, size
 		n < 0 ? strerror(errno) : "short write");
 }
 
+/*
+ * Recorders take turns at a program: two that came at once would both find no task in
+ * it, and one that comes while another holds a thread would be refused by the kernel.
+ * The lock is advice and goes with its holder; who holds it for too long is passed
+ * over.  Returns a descriptor to close, -1 without the lock.
+ */
+static int take_turn(pid_t pid)
+{
+	int64_t end = clock_monotonic_ns() + LOCK_WAIT_MS * 1000000ll;
+	char path[64];
+
+	(void)snprintf(path, sizeof(path), "/proc/%d", (int)pid);
+	int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	while (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) != 0) {
+		if (errno != EWOULDBLOCK || clock_monotonic_ns() > end)
+			fd_close(&fd);
+		else
+			clock_sleep_ns(NAP_NS);
+	}
+	return fd;
+}
+
 /* Reasons not to touch the program, each with what to do. */
 static int check_program(struct job *j)
 {
@@ -93,8 +122,24 @@ static int check_program(struct job *j)
 	return 0;
 }
 
+/* Has it ended, or let go of its memory, which is the first step of that? */
+static bool is_over(pid_t pid)
+{
+	struct proc_stat st;
+	struct proc_maps maps;
+
+	if (proc_stat_read(pid, 0, &st) != 0 || st.state == 'Z' || st.state == 'X')
+		return true;
+	if (proc_maps_read(pid, &maps, NULL) != 0)
+		return false;
+	bool over = maps.count == 0;
+
+	proc_maps_done(&maps);
+	return over;
+}
+
 /* Open its memory, read its mappings, hold a thread. */
-static int open_program(struct job *j)
+static int hold_program(struct job *j)
 {
 	struct borrow_gadgets gadgets;
 	char path[64];
@@ -113,6 +158,16 @@ static int open_program(struct job *j)
 	if (r == 0)
 		r = borrow_begin(j->pid, j->mem_fd, &j->maps, &gadgets,
 			j->status.seccomp != 0, &j->borrow, j->err);
+	return r;
+}
+
+/* The same; whatever failed because it ended meanwhile is told as that. */
+static int open_program(struct job *j)
+{
+	int r = hold_program(j);
+
+	if (r != 0 && is_over(j->pid))
+		return err_set(j->err, -ESRCH, "it has ended");
 	return r;
 }
 
@@ -262,7 +317,7 @@ static int open_ring(pid_t task)
 	if (n <= 0)
 		return -1;
 	target[n] = '\0';
-	if (strncmp(target, "/memfd:pystack-ring", 19) != 0)
+	if (strncmp(target, RING_PATH, sizeof(RING_PATH) - 1) != 0)
 		return -1;
 	int fd = open(path, O_RDWR | O_CLOEXEC);
 
@@ -357,6 +412,21 @@ static void start_job(struct job *j)
 
 /* --- stop --- */
 
+/* A task that was killed has left its ring mapped, too. */
+static void unmap_ring(struct job *j)
+{
+	struct stat st;
+
+	if (fstat(j->task->ring_fd, &st) != 0)
+		return;
+	for (size_t i = 0; i < j->maps.count; i++) {
+		const struct proc_map *m = &j->maps.map[i];
+
+		if (m->inode == st.st_ino && strcmp(m->path, RING_PATH) == 0)
+			unmap(j, m->start, m->end - m->start);
+	}
+}
+
 static void stop_job(struct job *j)
 {
 	struct inject_task *t = j->task;
@@ -367,8 +437,10 @@ static void stop_job(struct job *j)
 		/* After an exec these addresses are somebody else's. */
 		bool same = proc_image_mark(j->pid) == t->image_mark;
 
-		if (same && !t->arena_gone)
+		if (same && !t->arena_gone) {
 			unmap(j, t->arena, t->arena_bytes);
+			unmap_ring(j);
+		}
 		if (same)
 			unmap(j, t->image, t->image_bytes);
 		(void)call(j, &ignored, SYS_wait4, (uint64_t)t->inner_task, 0,
@@ -421,6 +493,7 @@ int inject_start(
 		.image_mark = image_mark,
 	};
 	struct job j = { .pid = pid, .task = &t, .err = err, .mem_fd = -1 };
+	_cleanup_close_ int turn = take_turn(pid);
 	pid_t other = inject_find_task(pid);
 
 	if (other != 0)
@@ -432,13 +505,14 @@ int inject_start(
 	if (r != 0)
 		return r;
 	r = find_task(&t, err);
+	fd_close(&turn);
 	if (r != 0) {
 		struct err ignored;
 
 		/* It has no orders and leaves by itself; what is mapped may go only
 		 * when it has gone. */
 		(void)inject_stop(&t, &ignored);
-		return r;
+		return is_over(pid) ? err_set(err, -ESRCH, "it has ended") : r;
 	}
 	*ret_task = t;
 	return 0;
@@ -447,6 +521,7 @@ int inject_start(
 int inject_stop(struct inject_task *t, struct err *err)
 {
 	struct job j = { .pid = t->program, .task = t, .err = err, .mem_fd = -1 };
+	int turn = take_turn(t->program);
 	int r = 0;
 
 	if (t->task_pidfd < 0 || !has_ended(t->task_pidfd, TASK_WAIT_MS))
@@ -457,6 +532,7 @@ int inject_stop(struct inject_task *t, struct err *err)
 	/* A program that has ended has nothing of ours. */
 	if (r == -ESRCH)
 		r = 0;
+	fd_close(&turn);
 	inject_abandon(t);
 	return r;
 }

@@ -9,6 +9,7 @@ static const char library_name[] = "pystack-preload.so";
 static const char spawn_name[] = "PYSTACK_SPAWN=";
 static const char preload_name[] = "LD_PRELOAD=";
 static const char alone_word[] = "alone:";
+static const char adopted_word[] = "adopted:";
 
 enum {
 	HERE = -100, /* AT_FDCWD */
@@ -18,9 +19,11 @@ enum {
 
 /* Written before main, read by any thread and in children of a vfork. */
 static struct {
-	bool alone;
+	bool alone, adopted;
+	const char *socket;
 	bool ended;
-	char spawn[sizeof(spawn_name) + sizeof(alone_word) + CORE_SOCKET_PATH_BYTES];
+	char spawn[sizeof(spawn_name) + sizeof(alone_word) + sizeof(adopted_word) +
+		   CORE_SOCKET_PATH_BYTES];
 	char preload[sizeof(preload_name) + ENTRIES_PATH_BYTES];
 } kept;
 
@@ -108,6 +111,14 @@ static void take_library(char **environment)
 	}
 }
 
+static bool pass_word(const char **at, const char *word)
+{
+	if (!text_begins(*at, word))
+		return false;
+	*at += text_length(word);
+	return true;
+}
+
 bool entries_take(char **environment)
 {
 	char *entry = find(environment, spawn_name);
@@ -115,7 +126,9 @@ bool entries_take(char **environment)
 	if (entry == NULL)
 		return false;
 	text_copy(kept.spawn, sizeof(kept.spawn), entry);
-	kept.alone = text_begins(kept.spawn + sizeof(spawn_name) - 1, alone_word);
+	kept.socket = kept.spawn + sizeof(spawn_name) - 1;
+	kept.alone = pass_word(&kept.socket, alone_word);
+	kept.adopted = pass_word(&kept.socket, adopted_word);
 	drop(environment, spawn_name);
 	/* Who reads /proc/PID/environ sees that it was taken. */
 	entry[0] = ENTRIES_TAKEN;
@@ -123,11 +136,14 @@ bool entries_take(char **environment)
 	return true;
 }
 
+bool entries_adopted(void)
+{
+	return kept.adopted;
+}
+
 const char *entries_socket(void)
 {
-	const char *value = kept.spawn + sizeof(spawn_name) - 1;
-
-	return kept.alone ? value + sizeof(alone_word) - 1 : value;
+	return kept.socket;
 }
 
 void entries_found_python(void)

@@ -8,11 +8,12 @@
  * what it executes.
  *
  *   LD_PRELOAD=...:/PATH/pystack-preload.so
- *   PYSTACK_SPAWN=[alone:]/PATH/OF/THE/SOCKET
+ *   PYSTACK_SPAWN=[alone:][adopted:]/PATH/OF/THE/SOCKET
  *
  * The kernel goes on showing what the program was started with (/proc/PID/environ): the
  * first character of the second entry becomes ENTRIES_TAKEN there.
  *
+ * adopted: the recorder is to become the reaper of tasks (core_args.hold).
  * alone: of the first Python nothing more is to be recorded, neither forks of it nor
  * what it executes.
  */
@@ -32,6 +33,8 @@ enum {
 /* Take them out of the program's environment and keep them; false when there are none.
  * Before main. */
 bool entries_take(char **environment);
+
+bool entries_adopted(void);
 
 /* The path of the recorder's socket. */
 const char *entries_socket(void);

@@ -64,6 +64,7 @@ static void fill_args(struct core_args *args, uint64_t arena, const char *socket
 		args->tid_word = word;
 	if (call(__NR_prctl, PR_GET_CHILD_SUBREAPER, (long)&reaper, 0, 0, 0, 0) == 0)
 		args->single_clone = reaper != 0;
+	args->hold = entries_adopted();
 	text_copy(args->socket_path, sizeof(args->socket_path), socket_path);
 	args->runtime = (uint64_t)(uintptr_t)_PyRuntime;
 	args->code_type = (uint64_t)(uintptr_t)PyCode_Type;
@@ -96,7 +97,8 @@ static void start_task(uint32_t patience_us)
 static void after_fork(void)
 {
 	if (filters_are_ours() && entries_go_on())
-		start_task(FORK_PATIENCE_US);
+		/* Where the program waits for the recorder's answer, it cannot end. */
+		start_task(entries_adopted() ? 0 : FORK_PATIENCE_US);
 }
 
 static void watch_forks(void)

@@ -5,6 +5,7 @@ python_tests = \
 	tests/python/guests.bats \
 	tests/python/matrix.bats \
 	tests/python/names.bats \
+	tests/python/no-trace.bats \
 	tests/python/oracle.bats \
 	tests/python/other-root.bats \
 	tests/python/safety.bats \
@@ -13,6 +14,7 @@ python_tests = \
 	tests/python/trees.bats
 EXTRA_DIST += \
 	$(python_tests) \
+	tests/python/apps/attributes.py \
 	tests/python/apps/busy.py \
 	tests/python/apps/deep.py \
 	tests/python/apps/denied.py \
@@ -20,8 +22,10 @@ EXTRA_DIST += \
 	tests/python/apps/environments.py \
 	tests/python/apps/executes.py \
 	tests/python/apps/filtered.py \
+	tests/python/apps/first-process.py \
 	tests/python/apps/guest.py \
 	tests/python/apps/healthy.py \
+	tests/python/apps/hostile.py \
 	tests/python/apps/ignore-signals.py \
 	tests/python/apps/oracle.py \
 	tests/python/apps/parked.py \
@@ -32,6 +36,7 @@ EXTRA_DIST += \
 	tests/python/apps/surroundings.py \
 	tests/python/apps/tasks.py \
 	tests/python/apps/tree.py \
+	tests/python/apps/waiter.py \
 	tests/python/apps/wsgi.py \
 	tests/python/check-reuse.py \
 	tests/python/compare-depths.py \

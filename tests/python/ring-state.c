@@ -29,6 +29,7 @@ int main(int argc, char **argv)
 		if (n == sizeof(h) && h.magic == RING_MAGIC) {
 			printf("%s\n", h.state == RING_PARKED    ? "parked"
 				       : h.state == RING_RUNNING ? "running"
+				       : h.state == RING_OFFERED ? "offered"
 								 : "other");
 			return 0;
 		}

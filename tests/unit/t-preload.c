@@ -204,11 +204,12 @@ static void test_alone(void)
 {
 	char spawn[300];
 
-	(void)snprintf(
-		spawn, sizeof(spawn), "PYSTACK_SPAWN=alone:%s", scratch("socket"));
+	(void)snprintf(spawn, sizeof(spawn), "PYSTACK_SPAWN=alone:adopted:%s",
+		scratch("socket"));
 	tap_ok(entries_take((char *[]){ spawn, NULL }) &&
 			strcmp(entries_socket(), scratch("socket")) == 0,
 		"one Python alone");
+	tap_ok(entries_adopted(), "by a recorder that is a reaper");
 	tap_ok(entries_go_on(), "what is above it gives them on");
 	entries_found_python();
 	tap_ok(!entries_go_on(), "it does not");
