@@ -82,6 +82,10 @@ static int refuse(pid_t pid, const struct python_found *found)
 	struct python_found below;
 	pid_t child = found->kind == PYTHON_NONE ? python_below(pid, DEPTH, &below) : 0;
 
+	struct python_found stripped = { .kind = PYTHON_STRIPPED };
+
+	if (found->kind == PYTHON_NONE && child == 0 && python_left_traces(pid))
+		found = &stripped;
 	proc_describe(pid, what, sizeof(what));
 	if (child != 0)
 		msg_error(
@@ -105,12 +109,19 @@ int attach_find(pid_t pid, const char *what, struct python_found *ret)
 	/* One that has just started gets a moment. */
 	for (;;) {
 		code = python_find(pid, ret, &err);
-		if (code != 0 || ret->kind != PYTHON_STARTING ||
+		if (code != 0 ||
+			(ret->kind != PYTHON_STARTING && ret->kind != PYTHON_IDLE) ||
 			clock_monotonic_ns() > end)
 			break;
 		clock_sleep_ns(10000000);
 	}
 	if (code != 0)
 		return attach_refused(pid, what, code, err.text);
+	if (ret->kind == PYTHON_CPYTHON && ret->other_object[0] != '\0')
+		msg_info(
+			"process %d runs two Pythons: CPython %s (%s) is looked at, and %s "
+			"(%s) is not",
+			(int)pid, ret->version, ret->object, ret->other_version,
+			ret->other_object);
 	return ret->kind == PYTHON_CPYTHON ? STATUS_OK : refuse(pid, ret);
 }

@@ -117,6 +117,10 @@ static const struct opt record_options[] = {
 	{ 'i', "no-inherit", NULL,
 		"the first Python process alone, not those that come from\nit",
 		.flag = &options.no_inherit },
+	{ 0, "force", NULL,
+		"attach also under a seccomp filter that cannot be set\naside; it may end the "
+		"program",
+		.flag = &options.force },
 	{ .help = "Sampling" },
 	{ 'F', "freq", "HZ",
 		"ticks a second (100): 49.5, 1k, or max: as fast as it\ngoes, which slows "

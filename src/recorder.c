@@ -336,7 +336,7 @@ static int attach(struct recorder *r, struct tree_process *p, uint64_t mark,
 	const struct python_found *found, struct err *err)
 {
 	struct inject_task task;
-	int code = inject_start(p->pid, mark, &task, err);
+	int code = inject_start(p->pid, mark, r->o->force, &task, err);
 
 	if (code != 0)
 		return code;
@@ -596,10 +596,10 @@ static void look_into(struct recorder *r, struct tree_process *p, int64_t now)
 	if (p->parent != NULL && proc_share_memory(p->pid, p->parent->pid))
 		return;
 	if (python_find(p->pid, &found, &ignored) != 0 || found.kind == PYTHON_NONE ||
-		found.kind == PYTHON_STARTING) {
+		found.kind == PYTHON_STARTING || found.kind == PYTHON_IDLE) {
 		/* It may execute a Python at any time, which may be told by the kernel,
 		 * or load one, but less and less likely. */
-		if (found.kind != PYTHON_STARTING && p->step_ns < TREE_STEP_MAX_NS)
+		if (found.kind == PYTHON_NONE && p->step_ns < TREE_STEP_MAX_NS)
 			p->step_ns *= r->events >= 0 ? 8 : 2;
 		return;
 	}

@@ -21,6 +21,7 @@ struct recorder_options {
 	const char *output;
 	int level; /* of compression */
 	bool quiet;
+	bool force;      /* attach under filters that cannot be set aside */
 	bool no_inherit; /* the first Python alone, not what comes from it */
 };
 

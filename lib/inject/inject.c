@@ -18,6 +18,8 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
+#include <sys/utsname.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -25,12 +27,17 @@
 #include "base/xalloc.h"
 #include "core/abi.h"
 #include "inject/borrow.h"
+#include "inject/filter.h"
+#include "proc/limits.h"
 #include "proc/maps.h"
 #include "proc/process.h"
 
 enum {
 	TASK_WAIT_MS = 5000, /* for the new task to show itself, and to leave */
+	HOLD_WAIT_MS = 2000, /* for a thread that can be held */
 	NAP_NS = 1000000,
+	BUSY_NAP_NS = 10000000,
+	RING_ROOM_BYTES = 2 << 20,    /* and the image */
 	WAIT_CLONE = (int)0x80000000, /* __WCLONE */
 };
 
@@ -39,20 +46,61 @@ struct job {
 	pid_t pid;
 	struct inject_task *task;
 	struct err *err;
+	bool leaving; /* to unmap and reap, not to start */
 	int result;
 	/* Work in hand. */
 	int mem_fd;
 	struct proc_maps maps;
 	struct proc_status status;
 	struct borrow borrow;
+	struct borrow_search search;
+	uint32_t avoid; /* steps of the task, enum core_avoid */
 };
+
+/* Do filters see the borrowed calls? */
+static bool is_watched(const struct job *j)
+{
+	return j->borrow.filtered && !j->borrow.aside;
+}
+
+/* A child of any thread of the program with that id in its own namespace. */
+static pid_t find_child(pid_t pid, pid_t inner)
+{
+	struct proc_ids children;
+	pid_t found = 0;
+
+	if (proc_children(pid, &children) != 0)
+		return 0;
+	for (size_t i = 0; i < children.count && found == 0; i++) {
+		struct proc_status st;
+
+		if (proc_status_read(children.id[i], &st) == 0 && st.inner_pid == inner)
+			found = children.id[i];
+	}
+	proc_ids_done(&children);
+	return found;
+}
+
+/* A filter that ends a thread for a call puts its registers back: where the result would
+ * be stands the number of the call. */
+static bool ended_by_filter(const struct job *j, long number, int64_t result)
+{
+	return is_watched(j) && result == number &&
+	       (number != SYS_clone || find_child(j->pid, (pid_t)result) == 0);
+}
 
 static int call(struct job *j, int64_t *ret, long number, uint64_t a, uint64_t b,
 	uint64_t c, uint64_t d, uint64_t e, uint64_t f)
 {
 	const uint64_t args[6] = { a, b, c, d, e, f };
+	int r = borrow_call(&j->borrow, number, args, ret, j->err);
 
-	return borrow_call(&j->borrow, number, args, ret, j->err);
+	if (r == 0 && ended_by_filter(j, number, *ret))
+		return err_set(j->err, -E_GONE, "its seccomp filter has ended it, for %s",
+			number == SYS_clone  ? "clone"
+			: number == SYS_mmap ? "mmap"
+					     : "a borrowed call");
+	return r;
 }
 
 static int write_memory(struct job *j, uint64_t address, const void *bytes, size_t size)
@@ -83,7 +131,8 @@ static int check_program(struct job *j)
 			"it is already traced by process %d (%s)",
 			(int)j->status.tracer, who);
 	}
-	if (st.state == 'T' || st.state == 't')
+	/* To be let go it has to be held once more, even so. */
+	if ((st.state == 'T' && !j->leaving) || st.state == 't')
 		return err_set(j->err, -E_REFUSED,
 			"it is stopped; let it go on first: kill -CONT %d",
 			(int)j->pid);
@@ -111,8 +160,8 @@ static int open_program(struct job *j)
 	if (r == 0)
 		r = borrow_find_gadgets(j->mem_fd, &j->maps, &gadgets, j->err);
 	if (r == 0)
-		r = borrow_begin(j->pid, j->mem_fd, &j->maps, &gadgets,
-			j->status.seccomp != 0, &j->borrow, j->err);
+		r = borrow_begin(j->pid, j->mem_fd, &j->maps, &gadgets, &j->search,
+			&j->borrow, j->err);
 	return r;
 }
 
@@ -133,10 +182,19 @@ static int map(
 
 	if (r != 0)
 		return r;
+	if (result == -EAGAIN)
+		return err_set(j->err, (int)result,
+			"its limit of locked memory (RLIMIT_MEMLOCK) leaves no room for %s, "
+			"as it locks all that it maps; raise it first: prlimit "
+			"--memlock=unlimited --pid %d",
+			what, (int)j->pid);
 	if (result < 0 && result > -4096)
 		return err_set(j->err, (int)result,
-			"it cannot map %llu bytes for %s: %s",
-			(unsigned long long)bytes, what, strerror((int)-result));
+			"it cannot map %llu bytes for %s: %s%s",
+			(unsigned long long)bytes, what, strerror((int)-result),
+			result == -EACCES || result == -EPERM
+				? " (a security module or filter forbids it)"
+				: "");
 	*ret = (uint64_t)result;
 	return 0;
 }
@@ -149,14 +207,42 @@ static void unmap(struct job *j, uint64_t address, uint64_t bytes)
 		(void)call(j, &ignored, SYS_munmap, address, bytes, 0, 0, 0, 0);
 }
 
+/*
+ * Memory for the tables.  In a program that locks all it maps, the whole of it would be
+ * filled at once, and count where there is a limit: so it is let off before it can be
+ * touched.
+ */
+static int map_arena(struct job *j)
+{
+	struct inject_task *t = j->task;
+	static const char what[] = "the sampler's tables";
+	int64_t result;
+
+	if (j->status.locked_kib == 0)
+		return map(j, t->arena_bytes, PROT_READ | PROT_WRITE, what, &t->arena);
+	int r = map(j, t->arena_bytes, PROT_NONE, what, &t->arena);
+
+	if (r == 0)
+		r = call(j, &result, SYS_munlock, t->arena, t->arena_bytes, 0, 0, 0, 0);
+	if (r == 0)
+		r = call(j, &result, SYS_mprotect, t->arena, t->arena_bytes,
+			PROT_READ | PROT_WRITE, 0, 0, 0);
+	if (r == 0 && result != 0)
+		r = err_set(j->err, (int)result,
+			"it cannot make memory for %s writable: %s", what,
+			strerror((int)-result));
+	return r;
+}
+
 /* The main thread's clear_child_tid word: the core watches it for exec and exit. */
 static uint64_t tid_word(struct job *j)
 {
 	uint64_t word = 0;
 	int64_t result;
 
-	/* The answer goes to where the args will stand. */
-	if (j->borrow.tid != j->pid ||
+	/* The answer goes to where the args will stand.  Under a filter that sees it,
+	 * no call is made that can be done without. */
+	if (j->borrow.tid != j->pid || is_watched(j) ||
 		call(j, &result, SYS_prctl, PR_GET_TID_ADDRESS, j->task->arena, 0, 0, 0,
 			0) != 0 ||
 		result != 0 ||
@@ -179,6 +265,7 @@ static int write_args(struct job *j)
 		.image_bytes = t->image_bytes,
 		.vdso = vdso != NULL ? vdso->start : 0,
 		.tid_word = tid_word(j),
+		.avoid = j->avoid,
 		.program_pid = j->status.inner_pid,
 		.recorder_pid = proc_same_pid_namespace(j->pid) ? (int32_t)getpid() : 0,
 	};
@@ -191,6 +278,65 @@ static int write_args(struct job *j)
 	return r;
 }
 
+/* Before Linux 5.16 a task that a filter kills takes along all who share its memory. */
+static bool kernel_spares_program(void)
+{
+	struct utsname u;
+	unsigned major = 0, minor = 0;
+
+	return uname(&u) == 0 && sscanf(u.release, "%u.%u", &major, &minor) == 2 &&
+	       (major > 5 || (major == 5 && minor >= 16));
+}
+
+/* The task will inherit the filters.  What they let it do is known before it is made,
+ * or, with force, not at all. */
+static int judge_filters(struct job *j)
+{
+	struct filters filters;
+
+	if (!j->borrow.filtered)
+		return 0;
+	int r = filters_read(j->borrow.tid, &filters);
+
+	if (r == 0) {
+		r = filters_judge(&filters, &j->avoid, j->err);
+		filters_done(&filters);
+		return r;
+	}
+	if (!j->search.force)
+		return err_set(j->err, -E_REFUSED,
+			"it runs under a seccomp filter, and what that would do to the "
+			"sampler cannot be told (%s); --force tries in spite of it",
+			strerror(-r));
+	if (!kernel_spares_program())
+		return err_set(j->err, -E_REFUSED,
+			"it runs under a seccomp filter, which before Linux 5.16 could end "
+			"it together with the sampler; --force does not go that far");
+	/* As little as possible, but for what confines the superuser's task. */
+	j->avoid = geteuid() == 0
+			   ? 0
+			   : (uint32_t) ~(CORE_AVOID_CORE_LIMIT | CORE_AVOID_PROC);
+	return 0;
+}
+
+static int clone_refused(struct job *j, int code)
+{
+	struct proc_limits limits;
+
+	proc_limits_read(j->pid, &limits);
+	if (code == -EAGAIN && limits.processes != LIMIT_NONE)
+		return err_set(j->err, code,
+			"its user has as many tasks as he may (RLIMIT_NPROC, %llu), so the "
+			"sampler's cannot be started; raise it first: prlimit --nproc=%llu "
+			"--pid %d",
+			(unsigned long long)limits.processes,
+			(unsigned long long)limits.processes + 8, (int)j->pid);
+	return err_set(j->err, code, "it cannot start the sampler's task: %s%s",
+		strerror(-code),
+		code == -EAGAIN ? " (pids.max of its cgroup, or kernel.threads-max)"
+				: "");
+}
+
 /* Map, fill and clone.  Once the clone has run there is no way back but orders. */
 static int put_in(struct job *j)
 {
@@ -199,12 +345,13 @@ static int put_in(struct job *j)
 
 	t->image_bytes = (uint64_t)(core_image_end - core_image);
 	t->arena_bytes = CORE_ARENA_BYTES;
-	int r = map(j, t->image_bytes, PROT_READ | PROT_EXEC, "the sampler's code",
-		&t->image);
+	int r = judge_filters(j);
 
 	if (r == 0)
-		r = map(j, t->arena_bytes, PROT_READ | PROT_WRITE,
-			"the sampler's tables", &t->arena);
+		r = map(j, t->image_bytes, PROT_READ | PROT_EXEC, "the sampler's code",
+			&t->image);
+	if (r == 0)
+		r = map_arena(j);
 	if (r == 0)
 		r = write_memory(j, t->image, core_image, t->image_bytes);
 	if (r == 0)
@@ -213,10 +360,7 @@ static int put_in(struct job *j)
 		r = call(j, &result, SYS_clone, CORE_CLONE_FLAGS,
 			core_stack_top(t->arena) - 16, 0, 0, 0, 0);
 	if (r == 0 && result < 0)
-		r = err_set(j->err, (int)result, "it cannot start a task: %s%s",
-			strerror((int)-result),
-			result == -EAGAIN ? " (its limit of processes is reached)"
-					  : "");
+		r = clone_refused(j, (int)result);
 	if (r != 0) {
 		unmap(j, t->image, t->image_bytes);
 		unmap(j, t->arena, t->arena_bytes);
@@ -224,24 +368,6 @@ static int put_in(struct job *j)
 	}
 	t->inner_task = (pid_t)result;
 	return 0;
-}
-
-/* A child of any thread of the program with that id in its own namespace. */
-static pid_t find_child(pid_t pid, pid_t inner)
-{
-	struct proc_ids children;
-	pid_t found = 0;
-
-	if (proc_children(pid, &children) != 0)
-		return 0;
-	for (size_t i = 0; i < children.count && found == 0; i++) {
-		struct proc_status st;
-
-		if (proc_status_read(children.id[i], &st) == 0 && st.inner_pid == inner)
-			found = children.id[i];
-	}
-	proc_ids_done(&children);
-	return found;
 }
 
 static bool has_ended(int pidfd, int ms)
@@ -271,6 +397,32 @@ static int open_ring(pid_t task)
 	return fd;
 }
 
+/* It ended before it had a ring: by its status, why. */
+static int task_failed(pid_t task, struct err *err)
+{
+	static const char *const words[] = {
+		[CORE_EXIT_RING] = "no memory for its ring (a limit on memory?)",
+		[CORE_EXIT_ARENA] = "no room for its tables",
+		[CORE_EXIT_FILES] = "close_range is forbidden (by a seccomp filter?)",
+		[CORE_EXIT_SIGNALS] =
+			"rt_sigaction is forbidden (by a seccomp filter?)",
+	};
+	int status = proc_wait_status(task);
+	unsigned code = status >= 0 && WIFEXITED(status) ? WEXITSTATUS(status) : 0;
+
+	if (status >= 0 && WIFSIGNALED(status))
+		return err_set(err, -E_GONE,
+			"the sampler's task was killed as it started, by %s%s",
+			strsignal(WTERMSIG(status)),
+			WTERMSIG(status) == SIGSYS ? " of a seccomp filter" : "");
+	if (code != 0 && code < sizeof(words) / sizeof(words[0]))
+		return err_set(err, -E_GONE, "the sampler's task could not start: %s",
+			words[code]);
+	return err_set(err, -E_GONE,
+		"the sampler's task ended as it started (does a seccomp filter or a "
+		"security module forbid what it needs?)");
+}
+
 /* Find the task from outside, and its ring: descriptor 0 of an otherwise empty table.
  */
 static int find_task(struct inject_task *t, struct err *err)
@@ -283,9 +435,7 @@ static int find_task(struct inject_task *t, struct err *err)
 		if (t->task != 0 && t->task_pidfd < 0)
 			t->task_pidfd = (int)syscall(SYS_pidfd_open, t->task, 0);
 		if (t->task_pidfd >= 0 && has_ended(t->task_pidfd, 0))
-			return err_set(err, -E_GONE,
-				"the sampler task ended as it started (does a seccomp filter "
-				"or a security module forbid what it needs?)");
+			return task_failed(t->task, err);
 		if (t->task_pidfd >= 0)
 			t->ring_fd = open_ring(t->task);
 		if (t->ring_fd >= 0)
@@ -303,7 +453,7 @@ static void reap_old_tasks(struct job *j)
 	struct proc_ids children;
 	int64_t ignored;
 
-	if (proc_children(j->pid, &children) != 0)
+	if (is_watched(j) || proc_children(j->pid, &children) != 0)
 		return;
 	for (size_t i = 0; i < children.count; i++) {
 		struct proc_stat st;
@@ -347,6 +497,18 @@ static void start_job(struct job *j)
 
 /* --- stop --- */
 
+/* A task that was killed has left its ring mapped.  There is but one task in a program,
+ * so whatever bears this name is of one that has gone. */
+static void unmap_ring(struct job *j)
+{
+	for (size_t i = 0; i < j->maps.count; i++) {
+		const struct proc_map *m = &j->maps.map[i];
+
+		if (m->shared && strcmp(m->path, "/memfd:pystack-ring") == 0)
+			unmap(j, m->start, m->end - m->start);
+	}
+}
+
 static void stop_job(struct job *j)
 {
 	struct inject_task *t = j->task;
@@ -361,8 +523,13 @@ static void stop_job(struct job *j)
 			unmap(j, t->arena, t->arena_bytes);
 		if (same)
 			unmap(j, t->image, t->image_bytes);
-		(void)call(j, &ignored, SYS_wait4, (uint64_t)t->inner_task, 0,
-			(uint64_t)(unsigned)WAIT_CLONE | 1 /* WNOHANG */, 0, 0, 0);
+		if (same)
+			unmap_ring(j);
+		/* A filter that sees it may have another mind about this call. */
+		if (!is_watched(j))
+			(void)call(j, &ignored, SYS_wait4, (uint64_t)t->inner_task, 0,
+				(uint64_t)(unsigned)WAIT_CLONE | 1 /* WNOHANG */, 0, 0,
+				0);
 		t->held_ns += borrow_end(&j->borrow);
 	}
 	close_program(j);
@@ -401,8 +568,25 @@ static int run_in_thread(void (*run)(struct job *j), struct job *j)
 	return j->result;
 }
 
-int inject_start(
-	pid_t pid, uint64_t image_mark, struct inject_task *ret_task, struct err *err)
+/* Each attempt in a thread of its own, the end of which lets go of a thread that did
+ * not stop.  One that is busy in the kernel may come out of it. */
+static int run_job(void (*run)(struct job *j), struct job *j)
+{
+	int64_t end = clock_monotonic_ns() + HOLD_WAIT_MS * 1000000ll;
+
+	for (;;) {
+		int r = run_in_thread(run, j);
+		bool again = (r == -EBUSY || (r == -E_TIMEOUT && j->search.next != 0));
+
+		if (!again || clock_monotonic_ns() > end)
+			return r;
+		if (r == -EBUSY)
+			clock_sleep_ns(BUSY_NAP_NS);
+	}
+}
+
+int inject_start(pid_t pid, uint64_t image_mark, bool force,
+	struct inject_task *ret_task, struct err *err)
 {
 	struct inject_task t = {
 		.program = pid,
@@ -410,14 +594,22 @@ int inject_start(
 		.ring_fd = -1,
 		.image_mark = image_mark,
 	};
-	struct job j = { .pid = pid, .task = &t, .err = err, .mem_fd = -1 };
+	struct job j = {
+		.pid = pid, .task = &t, .err = err, .mem_fd = -1, .search.force = force
+	};
 	pid_t other = inject_find_task(pid);
 
 	if (other != 0)
 		return err_set(err, -E_REFUSED,
 			"it is already being recorded (by sampler task %d)",
 			(int)other);
-	int r = run_in_thread(start_job, &j);
+	int r = proc_limits_room(pid, CORE_ARENA_BYTES + RING_ROOM_BYTES, err);
+
+	if (r == 0)
+		r = proc_limits_tasks(pid, err);
+	if (r == 0)
+		r = run_job(start_job, &j);
+	t.forced = force;
 
 	if (r != 0)
 		return r;
@@ -436,14 +628,19 @@ int inject_start(
 
 int inject_stop(struct inject_task *t, struct err *err)
 {
-	struct job j = { .pid = t->program, .task = t, .err = err, .mem_fd = -1 };
+	struct job j = { .pid = t->program,
+		.task = t,
+		.err = err,
+		.leaving = true,
+		.mem_fd = -1,
+		.search.force = t->forced };
 	int r = 0;
 
 	if (t->task_pidfd < 0 || !has_ended(t->task_pidfd, TASK_WAIT_MS))
 		r = err_set(err, -E_TIMEOUT,
 			"the sampler task has not left; its memory stays mapped in the program");
 	else
-		r = run_in_thread(stop_job, &j);
+		r = run_job(stop_job, &j);
 	/* A program that has ended has nothing of ours. */
 	if (r == -ESRCH)
 		r = 0;

@@ -29,6 +29,7 @@ struct inject_task {
 	int ring_fd;      /* owned: the ring's memfd, read and write */
 	uint64_t image, image_bytes;
 	uint64_t arena, arena_bytes;
+	bool forced;
 	bool arena_gone;     /* set by the caller: the task unmapped it (RING_LEFT) */
 	int64_t held_ns;     /* the borrowed thread was held so long, all told */
 	uint64_t image_mark; /* proc_image_mark() of the program it was put into */
@@ -37,14 +38,15 @@ struct inject_task {
 /*
  * Start the task in process pid.  image_mark: what proc_image_mark() said when the
  * caller looked into it, to be refused if it has executed another program since; 0: as
- * it is. On failure nothing is left in the program, or, when it cannot be taken back
- * any more, the err text says what.
+ * it is.  force: also under a seccomp filter that cannot be set aside nor read, and
+ * that may end the program for one of the borrowed calls.  On failure nothing is left
+ * in the program, or, when it cannot be taken back any more, the err text says what.
  *
  * Returns 0; -EPERM not allowed; -ESRCH no such process; -E_REFUSED not safe now;
  * -E_TIMEOUT no thread could be held; others as they come.
  */
-int inject_start(
-	pid_t pid, uint64_t image_mark, struct inject_task *ret_task, struct err *err);
+int inject_start(pid_t pid, uint64_t image_mark, bool force,
+	struct inject_task *ret_task, struct err *err);
 
 /*
  * The task has been ordered to leave: wait until it has provably gone, then unmap
