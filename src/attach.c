@@ -98,6 +98,35 @@ static int refuse(pid_t pid, const struct python_found *found)
 	return STATUS_CANNOT;
 }
 
+/* Has the process ended, or its main thread alone?  Neither can be looked into: what
+ * /proc tells of a process, it tells of that thread. */
+static bool has_ended(pid_t pid, const char *what)
+{
+	struct proc_ids threads;
+	struct proc_stat st;
+	size_t live = 0;
+
+	if (proc_stat_read(pid, 0, &st) != 0 || (st.state != 'Z' && st.state != 'X'))
+		return false;
+	if (proc_threads(pid, &threads) == 0) {
+		for (size_t i = 0; i < threads.count; i++)
+			live += proc_stat_read(pid, threads.id[i], &st) == 0 &&
+				st.state != 'Z' && st.state != 'X';
+		proc_ids_done(&threads);
+	}
+	if (live != 0)
+		msg_error(
+			"cannot %s process %d: its main thread has ended while %zu other%s "
+			"on, which is not supported",
+			what, (int)pid, live, live == 1 ? " goes" : "s go");
+	else
+		msg_error(
+			"cannot %s process %d: it has ended, and waits for its parent to see "
+			"that",
+			what, (int)pid);
+	return true;
+}
+
 int attach_find(pid_t pid, const char *what, struct python_found *ret)
 {
 	int64_t end = clock_monotonic_ns() + STARTING_MS * 1000000ll;
@@ -106,6 +135,8 @@ int attach_find(pid_t pid, const char *what, struct python_found *ret)
 
 	if (kill(pid, 0) != 0 && errno == ESRCH)
 		return attach_refused(pid, what, -ESRCH, "");
+	if (has_ended(pid, what))
+		return STATUS_CANNOT;
 	/* One that has just started gets a moment. */
 	for (;;) {
 		code = python_find(pid, ret, &err);

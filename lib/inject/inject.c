@@ -81,8 +81,8 @@ static pid_t find_child(pid_t pid, pid_t inner)
 	return found;
 }
 
-/* A filter that ends a thread for a call puts its registers back: where the result would
- * be stands the number of the call. */
+/* A filter that ends a thread for a call puts its registers back: where the result
+ * would be stands the number of the call. */
 static bool ended_by_filter(const struct job *j, long number, int64_t result)
 {
 	return is_watched(j) && result == number &&
@@ -96,7 +96,8 @@ static int call(struct job *j, int64_t *ret, long number, uint64_t a, uint64_t b
 	int r = borrow_call(&j->borrow, number, args, ret, j->err);
 
 	if (r == 0 && ended_by_filter(j, number, *ret))
-		return err_set(j->err, -E_GONE, "its seccomp filter has ended it, for %s",
+		return err_set(j->err, -E_GONE,
+			"its seccomp filter has ended it, for %s",
 			number == SYS_clone  ? "clone"
 			: number == SYS_mmap ? "mmap"
 					     : "a borrowed call");
@@ -124,7 +125,8 @@ static int check_program(struct job *j)
 		proc_status_read(j->pid, &j->status) != 0)
 		return err_set(j->err, -ESRCH, "no such process");
 	if (st.state == 'Z' || st.state == 'X')
-		return err_set(j->err, -ESRCH, "it has ended and waits for its parent");
+		return err_set(j->err, -ESRCH,
+			"it has ended, and waits for its parent to see that");
 	if (j->status.tracer != 0) {
 		proc_describe(j->status.tracer, who, sizeof(who));
 		return err_set(j->err, -E_REFUSED,

@@ -158,8 +158,8 @@ static int symbols_of_file(
 		if (gelf_getshdr(s, &head) == NULL)
 			continue;
 		if (head.sh_type == SHT_DYNSYM || head.sh_type == SHT_SYMTAB)
-			found += symbols_of_section(
-				s, &head, elf, bias, symbols, count);
+			found +=
+				symbols_of_section(s, &head, elf, bias, symbols, count);
 		else if ((head.sh_flags & SHF_ALLOC) != 0)
 			note_section(elf, &head, bias, symbols, count, &found);
 	}

@@ -260,7 +260,8 @@ static void search_objects(struct proc_mem *mem, const struct proc_maps *maps,
 			(name_promises(&maps->map[i]) || i == 0) != promising ||
 			!look_into(mem, maps, i, &f))
 			continue;
-		if (best->kind == PYTHON_NONE || (is_up(mem, &f) && !is_up(mem, best))) {
+		if (best->kind == PYTHON_NONE ||
+			(is_up(mem, &f) && !is_up(mem, best))) {
 			*best = f;
 		} else if (is_up(mem, &f)) {
 			(void)snprintf(best->other_version, sizeof(best->other_version),
@@ -269,6 +270,21 @@ static void search_objects(struct proc_mem *mem, const struct proc_maps *maps,
 				"%s", f.object);
 		}
 	}
+}
+
+/* Who may read the list of mappings may not always read what is mapped. */
+static int check_readable(struct proc_mem *mem, const struct proc_maps *maps)
+{
+	char byte;
+	int r;
+
+	for (size_t i = 0; i < maps->count; i++) {
+		if (!maps->map[i].readable)
+			continue;
+		r = proc_mem_read(mem, maps->map[i].start, &byte, 1);
+		return r == -EPERM || r == -EACCES ? r : 0;
+	}
+	return 0;
 }
 
 int python_find(pid_t pid, struct python_found *ret, struct err *err)
@@ -281,6 +297,12 @@ int python_find(pid_t pid, struct python_found *ret, struct err *err)
 	if (r != 0)
 		return r;
 	proc_mem_init(&mem, pid);
+	r = check_readable(&mem, &maps);
+	if (r != 0) {
+		proc_mem_done(&mem);
+		proc_maps_done(&maps);
+		return err_set(err, r, "its memory cannot be read: %s", strerror(-r));
+	}
 	/* Likely names first, the executable among them; then everything else: a
 	 * library may have been renamed. */
 	search_objects(&mem, &maps, true, &best);
@@ -311,8 +333,8 @@ bool python_left_traces(pid_t pid)
 			m->end - m->start > SEARCH_BYTES)
 			continue;
 		_cleanup_free_ char *bytes = xmalloc(m->end - m->start);
-		size_t size = proc_mem_read_some(
-			&mem, m->start, bytes, m->end - m->start);
+		size_t size =
+			proc_mem_read_some(&mem, m->start, bytes, m->end - m->start);
 
 		found = memmem(bytes, size, trace, sizeof(trace) - 1) != NULL;
 	}

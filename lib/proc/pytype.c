@@ -25,11 +25,13 @@ static inline bool py_mem_load8(PY_MEM m, uint64_t address, uint8_t *ret)
 enum {
 	MAX_THREADS = 4096,
 	MAX_FRAMES = 16,
-	TYPE_NAME = 24, /* tp_name of a PyTypeObject (CPython: Include/cpython/object.h) */
+	TYPE_NAME =
+		24, /* tp_name of a PyTypeObject (CPython: Include/cpython/object.h) */
 };
 
 /* The type of an object, if its name is "code"; else 0. */
-static uint64_t type_of(struct proc_mem *mem, const struct py_layout *l, uint64_t object)
+static uint64_t type_of(
+	struct proc_mem *mem, const struct py_layout *l, uint64_t object)
 {
 	uint64_t type, name;
 	char text[5];

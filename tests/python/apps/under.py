@@ -119,7 +119,7 @@ def apply(text):
 
 
 # Loaded before it is forbidden to.
-import faulthandler, math, select, signal, threading, time  # noqa: E401, F401
+import faulthandler, math, unicodedata, select, signal, threading, time  # noqa: E401, F401
 
 end = sys.argv.index("--")
 conditions = sys.argv[1:end]
