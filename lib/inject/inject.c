@@ -95,7 +95,8 @@ static int call(struct job *j, int64_t *ret, long number, uint64_t a, uint64_t b
 	const uint64_t args[6] = { a, b, c, d, e, f };
 	int r = borrow_call(&j->borrow, number, args, ret, j->err);
 
-	if (r == 0 && ended_by_filter(j, number, *ret))
+	if ((r == 0 && ended_by_filter(j, number, *ret)) ||
+		(r == -ESRCH && is_watched(j)))
 		return err_set(j->err, -E_GONE,
 			"its seccomp filter has ended it, for %s",
 			number == SYS_clone  ? "clone"
@@ -190,23 +191,28 @@ static int map(
 			"as it locks all that it maps; raise it first: prlimit "
 			"--memlock=unlimited --pid %d",
 			what, (int)j->pid);
+	if (result == -EACCES || result == -EPERM)
+		return err_set(j->err, -E_REFUSED,
+			"it may not map memory for %s (%s): a seccomp filter or a security "
+			"module forbids it",
+			what, strerror((int)-result));
 	if (result < 0 && result > -4096)
 		return err_set(j->err, (int)result,
-			"it cannot map %llu bytes for %s: %s%s",
-			(unsigned long long)bytes, what, strerror((int)-result),
-			result == -EACCES || result == -EPERM
-				? " (a security module or filter forbids it)"
-				: "");
+			"it cannot map %llu bytes for %s: %s",
+			(unsigned long long)bytes, what, strerror((int)-result));
 	*ret = (uint64_t)result;
 	return 0;
 }
 
 static void unmap(struct job *j, uint64_t address, uint64_t bytes)
 {
+	const uint64_t args[6] = { address, bytes };
+	struct err unsaid;
 	int64_t ignored;
 
+	/* What has failed before is to be told, not this. */
 	if (address != 0)
-		(void)call(j, &ignored, SYS_munmap, address, bytes, 0, 0, 0, 0);
+		(void)borrow_call(&j->borrow, SYS_munmap, args, &ignored, &unsaid);
 }
 
 /*
@@ -218,9 +224,11 @@ static int map_arena(struct job *j)
 {
 	struct inject_task *t = j->task;
 	static const char what[] = "the sampler's tables";
+	struct proc_status now;
 	int64_t result;
 
-	if (j->status.locked_kib == 0)
+	/* With the code, something has been mapped for certain. */
+	if (proc_status_read(j->pid, &now) != 0 || now.locked_kib == 0)
 		return map(j, t->arena_bytes, PROT_READ | PROT_WRITE, what, &t->arena);
 	int r = map(j, t->arena_bytes, PROT_NONE, what, &t->arena);
 
@@ -325,6 +333,11 @@ static int clone_refused(struct job *j, int code)
 {
 	struct proc_limits limits;
 
+	if (code == -EPERM || code == -EACCES || code == -ENOSYS)
+		return err_set(j->err, -E_REFUSED,
+			"it may not start the sampler's task (clone: %s): a seccomp filter, "
+			"a security module or an emulator forbids it",
+			strerror(-code));
 	proc_limits_read(j->pid, &limits);
 	if (code == -EAGAIN && limits.processes != LIMIT_NONE)
 		return err_set(j->err, code,
@@ -412,11 +425,15 @@ static int task_failed(pid_t task, struct err *err)
 	int status = proc_wait_status(task);
 	unsigned code = status >= 0 && WIFEXITED(status) ? WEXITSTATUS(status) : 0;
 
-	if (status >= 0 && WIFSIGNALED(status))
+	int signal = status >= 0 && WIFSIGNALED(status) ? WTERMSIG(status)
+		     : code > 128                       ? (int)code - 128
+							: 0;
+
+	if (signal != 0)
 		return err_set(err, -E_GONE,
 			"the sampler's task was killed as it started, by %s%s",
-			strsignal(WTERMSIG(status)),
-			WTERMSIG(status) == SIGSYS ? " of a seccomp filter" : "");
+			strsignal(signal),
+			signal == SIGSYS ? " of a seccomp filter" : "");
 	if (code != 0 && code < sizeof(words) / sizeof(words[0]))
 		return err_set(err, -E_GONE, "the sampler's task could not start: %s",
 			words[code]);

@@ -6,8 +6,7 @@ load helpers
 
 setup() {
     cd "$BATS_TEST_TMPDIR"
-    # For other users too.
-    chmod 755 "$BATS_RUN_TMPDIR" "$BATS_TEST_TMPDIR"
+    open_to_everyone
     program=
 }
 
@@ -71,17 +70,6 @@ check_each() { # function, called with a python
         count=$((count + 1))
     done < <(some_pythons)
     [ $count -gt 0 ] || skip "no CPython 3.8 to 3.15 found"
-}
-
-# A folder in which a user without rights finds a pystack, wherever it was built.
-for_everyone() {
-    mkdir -p -m 755 bin
-    cp "$PYSTACK" bin/pystack
-    chmod 755 bin/pystack
-}
-
-as_nobody() {
-    setpriv --reuid 65534 --regid 65534 --clear-groups "$@"
 }
 
 # --- other users ---

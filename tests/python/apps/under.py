@@ -7,7 +7,7 @@ ACTION:CALL,CALL...  a seccomp filter that does ACTION (kill, kill-thread, trap,
                      trace) at these calls, given by number or name
 ACTION:CALL:N:VALUE  the same at this call when its argument N (from 0) has bits of VALUE
 mdwe                 PR_SET_MDWE: no memory that is writable and executable, ever
-mlock                mlockall(MCL_CURRENT | MCL_FUTURE)
+mlock, mlock-new     mlockall(MCL_CURRENT | MCL_FUTURE), or for what is mapped from now on
 undumpable           PR_SET_DUMPABLE 0
 subreaper            PR_SET_CHILD_SUBREAPER
 memlock=KIB, as=KIB  these limits, beyond what is locked or mapped now
@@ -102,6 +102,8 @@ def apply(text):
         prctl(65, 1, "MDWE")
     elif text == "mlock":
         must(libc.mlockall(3), "mlockall")
+    elif text == "mlock-new":
+        must(libc.mlockall(2), "mlockall")
     elif text == "undumpable":
         prctl(4, 0, "dumpable")
     elif text == "subreaper":
