@@ -27,7 +27,11 @@ enum {
 	STACK_ROOM = 32 << 10,
 	CODE_PIECE = 1 << 20,
 	USER_CODE_SEGMENT = 0x33,
+	MAX_RESTARTS = 64,
+	/* What a call returns that the kernel is going to make again. */
+	ERESTARTSYS = 512,
 	ERESTARTNOHAND = 514,
+	ERESTART_RESTARTBLOCK = 516,
 	SECCOMP_STRICT = 1, /* in /proc/PID/status */
 	EFLAGS_TRAP = 0x100,
 	EFLAGS_DIRECTION = 0x400,
@@ -386,8 +390,8 @@ int borrow_begin(pid_t pid, int mem_fd, const struct proc_maps *maps,
 		search->next = r == -ETIMEDOUT ? (unsigned)i + 1 : 0;
 		if (r == 0)
 			*ret_borrow = b;
-		/* That is what is said of one that has just ended, too. */
-		if (r == -EPERM && thread_ended(pid, threads.id[i]))
+		/* One that has just ended is refused in many ways. */
+		if (r != 0 && r != -ETIMEDOUT && thread_ended(pid, threads.id[i]))
 			r = -ESRCH;
 		if (r == 0 || r == -EPERM || r == -ETIMEDOUT)
 			break;
@@ -400,6 +404,11 @@ int borrow_begin(pid_t pid, int mem_fd, const struct proc_maps *maps,
 		: r == -EACCES  ? -E_REFUSED
 				: r,
 		"%s", reason_of(r));
+}
+
+static bool will_restart(int64_t result)
+{
+	return result <= -ERESTARTSYS && result >= -ERESTART_RESTARTBLOCK;
 }
 
 int borrow_call(struct borrow *b, long number, const uint64_t args[6],
@@ -431,12 +440,18 @@ int borrow_call(struct borrow *b, long number, const uint64_t args[6],
 			r = -errno;
 		b->masked = r == 0;
 	}
-	if (r == 0)
+	/* A stop that others order makes clone give up, to be made again by the kernel. */
+	for (int i = 0; r == 0 && i < MAX_RESTARTS; i++) {
 		r = step_to_syscall(b);
-	if (r == 0)
-		r = step_to_syscall(b);
-	if (r == 0 && ptrace(PTRACE_GETREGSET, b->tid, NT_PRSTATUS, &io) != 0)
-		r = -errno;
+		if (r == 0)
+			r = step_to_syscall(b);
+		if (r == 0 && ptrace(PTRACE_GETREGSET, b->tid, NT_PRSTATUS, &io) != 0)
+			r = -errno;
+		if (r == 0 && !will_restart((int64_t)regs.rax))
+			break;
+	}
+	if (r == 0 && will_restart((int64_t)regs.rax))
+		r = -ETIMEDOUT;
 	if (r != 0)
 		return err_set(err, r, "a borrowed call failed: %s", reason_of(r));
 	*ret_result = (int64_t)regs.rax;

@@ -385,6 +385,15 @@ static int put_in(struct job *j)
 	return 0;
 }
 
+static bool program_ended(pid_t pid)
+{
+	struct proc_stat st;
+
+	/* On its way there it has no memory any more. */
+	return proc_stat_read(pid, 0, &st) != 0 || st.state == 'Z' || st.state == 'X' ||
+	       proc_image_mark(pid) == 0;
+}
+
 static bool has_ended(int pidfd, int ms)
 {
 	struct pollfd p = { .fd = pidfd, .events = POLLIN };
@@ -451,6 +460,9 @@ static int find_task(struct inject_task *t, struct err *err)
 	do {
 		if (t->task == 0)
 			t->task = find_child(t->program, t->inner_task);
+		/* Its children are no longer its own then. */
+		if (t->task == 0 && program_ended(t->program))
+			return err_set(err, -ESRCH, "it has ended");
 		if (t->task != 0 && t->task_pidfd < 0)
 			t->task_pidfd = (int)syscall(SYS_pidfd_open, t->task, 0);
 		if (t->task_pidfd >= 0 && has_ended(t->task_pidfd, 0))
@@ -629,6 +641,9 @@ int inject_start(pid_t pid, uint64_t image_mark, bool force,
 	if (r == 0)
 		r = run_job(start_job, &j);
 	t.forced = force;
+	/* Of a program that ends in the middle every step may be the one that fails. */
+	if (r != 0 && r != -E_GONE && program_ended(pid))
+		return err_set(err, -ESRCH, "it has ended");
 
 	if (r != 0)
 		return r;

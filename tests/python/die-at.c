@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Preloaded into a program: kills it by SIGKILL right before its call number DIE_AT of
- * ptrace, or of pwrite (which writes into another process's memory).  What it had begun
- * by then stays as it is.
+ * ptrace, or of pwrite (which writes into another process's memory); or stops it before
+ * its call number STOP_AT.  What it had begun by then stays as it is.
  */
 #include <dlfcn.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdlib.h>
+#include <sys/syscall.h>
 #include <sys/types.h>
 #include <unistd.h>
 
@@ -15,10 +16,13 @@ static int calls;
 
 static void count_call(void)
 {
-	const char *at = getenv("DIE_AT");
+	const char *die_at = getenv("DIE_AT"), *stop_at = getenv("STOP_AT");
 
-	if (at != NULL && ++calls == atoi(at))
+	calls++;
+	if (die_at != NULL && calls == atoi(die_at))
 		(void)kill(getpid(), SIGKILL);
+	if (stop_at != NULL && calls == atoi(stop_at))
+		(void)syscall(SYS_tgkill, getpid(), (pid_t)syscall(SYS_gettid), SIGSTOP);
 }
 
 long ptrace(int request, ...);
