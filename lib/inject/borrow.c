@@ -440,7 +440,8 @@ int borrow_call(struct borrow *b, long number, const uint64_t args[6],
 			r = -errno;
 		b->masked = r == 0;
 	}
-	/* A stop that others order makes clone give up, to be made again by the kernel. */
+	/* A stop that others order makes clone give up, to be made again by the kernel.
+	 */
 	for (int i = 0; r == 0 && i < MAX_RESTARTS; i++) {
 		r = step_to_syscall(b);
 		if (r == 0)

@@ -22,7 +22,8 @@ static void count_call(void)
 	if (die_at != NULL && calls == atoi(die_at))
 		(void)kill(getpid(), SIGKILL);
 	if (stop_at != NULL && calls == atoi(stop_at))
-		(void)syscall(SYS_tgkill, getpid(), (pid_t)syscall(SYS_gettid), SIGSTOP);
+		(void)syscall(
+			SYS_tgkill, getpid(), (pid_t)syscall(SYS_gettid), SIGSTOP);
 }
 
 long ptrace(int request, ...);
