@@ -76,18 +76,17 @@ int proc_limits_room(pid_t pid, uint64_t bytes, struct err *err)
 	(void)snprintf(path, sizeof(path), "/proc/%d/statm", (int)pid);
 	if (read_file(&text, path) != 0 || sscanf(buf_text(&text), "%llu", &pages) != 1)
 		return 0;
-	uint64_t used = pages * 4096;
+	unsigned long long used = pages * 4096, most = limits.address_space;
+	unsigned long long wanted = bytes;
 
 	/* What the sampler takes, the program must not miss. */
-	if (used < limits.address_space && limits.address_space - used >= 2 * bytes)
+	if (used < most && most - used >= 2 * wanted)
 		return 0;
 	return err_set(err, -ENOMEM,
 		"its limit of address space (RLIMIT_AS, %llu MiB, of which it uses %llu) "
 		"leaves too little room for the %llu MiB of the sampler; raise it first: "
 		"prlimit --as=%llu --pid %d",
-		(unsigned long long)limits.address_space >> 20,
-		(unsigned long long)used >> 20, (unsigned long long)bytes >> 20,
-		(unsigned long long)(used + 4 * bytes), (int)pid);
+		most >> 20, used >> 20, wanted >> 20, used + 4 * wanted, (int)pid);
 }
 
 /* --- limits of its cgroup --- */
