@@ -336,7 +336,9 @@ static int attach(struct recorder *r, struct tree_process *p, uint64_t mark,
 	const struct python_found *found, struct err *err)
 {
 	struct inject_task task;
-	int code = inject_start(p->pid, mark, r->o->force, &task, err);
+	unsigned flags = (r->o->force ? INJECT_FORCE : 0) |
+			 (r->child != 0 ? INJECT_DESCENDANT : 0);
+	int code = inject_start(p->pid, mark, flags, &task, err);
 
 	if (code != 0)
 		return code;
@@ -557,8 +559,10 @@ static void attach_to_found(struct recorder *r, struct tree_process *p, uint64_t
 	code = attach(r, p, mark, found, &err);
 	if (code == 0)
 		return;
-	(void)snprintf(p->reason, sizeof(p->reason), "%s",
-		code == -EPERM || code == -EACCES ? "not permitted" : err.text);
+	/* Why it was not followed while it lived says more than that it has ended. */
+	if (code != -ESRCH || p->reason[0] == '\0')
+		(void)snprintf(p->reason, sizeof(p->reason), "%s",
+			code == -EPERM || code == -EACCES ? "not permitted" : err.text);
 	if (code == -EPERM || code == -EACCES || ++p->tries >= MOST_TRIES)
 		p->state = TREE_LEFT;
 }
@@ -904,6 +908,7 @@ static void say_strangers(struct recorder *r)
 static void say_why_empty(struct recorder *r)
 {
 	double ran_ms = (double)(clock_monotonic_ns() - r->started_ns) / 1e6;
+	const struct tree_process *first = tree_find(&r->tree, r->child);
 
 	if (r->segments != 0) {
 		if (r->stats.counters[RING_TICKS] == 0)
@@ -915,6 +920,9 @@ static void say_why_empty(struct recorder *r)
 			msg_info(
 				"no samples: at none of %llu ticks had a thread a Python frame",
 				(unsigned long long)r->stats.counters[RING_TICKS]);
+	} else if (r->found_kind[0] == '\0' && r->child != 0 && first != NULL &&
+		   first->reason[0] != '\0') {
+		msg_info("no samples: process %d: %s", (int)first->pid, first->reason);
 	} else if (r->found_kind[0] == '\0' && r->child != 0) {
 		msg_info(
 			"no samples: no Python process showed itself below '%s' within %.0f ms",

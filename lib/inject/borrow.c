@@ -286,7 +286,7 @@ static int take_over(struct borrow *b, const struct proc_maps *maps)
 
 /* Filters are a thread's own, and must not see the borrowed calls: they may end the
  * program for them. */
-static int set_filters_aside(struct borrow *b, bool force)
+static int set_filters_aside(struct borrow *b, const struct borrow_search *search)
 {
 	struct proc_status status;
 
@@ -299,10 +299,13 @@ static int set_filters_aside(struct borrow *b, bool force)
 		return -EACCES;
 	b->aside = ptrace(PTRACE_SETOPTIONS, b->tid, 0,
 			   PTRACE_O_TRACESYSGOOD | PTRACE_O_SUSPEND_SECCOMP) == 0;
-	return b->aside || force ? 0 : -EACCES;
+	b->own = !b->aside && search->own_filters > 0 &&
+		 status.filters == search->own_filters;
+	return b->aside || b->own || search->force ? 0 : -EACCES;
 }
 
-static int begin_thread(struct borrow *b, const struct proc_maps *maps, bool force)
+static int begin_thread(struct borrow *b, const struct proc_maps *maps,
+	const struct borrow_search *search)
 {
 	if (ptrace(PTRACE_SEIZE, b->tid, 0, PTRACE_O_TRACESYSGOOD) != 0)
 		return -errno;
@@ -310,7 +313,7 @@ static int begin_thread(struct borrow *b, const struct proc_maps *maps, bool for
 	int r = interrupt(b->tid, STOP_WAIT_MS);
 
 	if (r == 0)
-		r = set_filters_aside(b, force);
+		r = set_filters_aside(b, search);
 	if (r == 0)
 		r = take_over(b, maps);
 	if (r == 0)
@@ -342,10 +345,10 @@ static const char *reason_of(int code)
 	case EPERM:
 		return "not permitted";
 	case EACCES:
-		return "it runs under a seccomp filter, which may end it for the calls that it "
-		       "is to make; to set that aside takes CAP_SYS_ADMIN, and no filter "
-		       "of one's own (try as root, from outside of a container; --force "
-		       "tries in spite of it)";
+		return "its seccomp filter may end it for the calls that it is to make, and "
+		       "cannot be set aside: that takes CAP_SYS_ADMIN, and no filter of one's "
+		       "own (try as root, from outside of a container); --force tries in "
+		       "spite of it";
 	case ESRCH:
 		return "the process has ended";
 	case EBUSY:
@@ -386,7 +389,7 @@ int borrow_begin(pid_t pid, int mem_fd, const struct proc_maps *maps,
 			.gadgets = *gadgets,
 		};
 
-		r = begin_thread(&b, maps, search->force);
+		r = begin_thread(&b, maps, search);
 		search->next = r == -ETIMEDOUT ? (unsigned)i + 1 : 0;
 		if (r == 0)
 			*ret_borrow = b;

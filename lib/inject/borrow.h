@@ -36,14 +36,18 @@ struct borrow {
 	uint64_t mask;
 	uint64_t frame; /* address of the signal frame, 0 before there is one */
 	bool masked;
-	bool filtered;    /* it has seccomp filters */
-	bool aside;       /* which do not see the borrowed calls */
+	bool filtered; /* it has seccomp filters */
+	bool aside;    /* which do not see the borrowed calls */
+	bool own;      /* which are this process's own, inherited, and let them pass */
 	int64_t since_ns; /* held since */
 };
 
 /* A search for a thread, over several attempts. */
 struct borrow_search {
-	bool force;    /* borrow also where a filter will see the calls */
+	bool force; /* borrow also where a filter will see the calls */
+	/* The process is known to come from this one, whose so many filters let the
+	 * calls pass; 0: not so.  Filters are only ever added. */
+	int own_filters;
 	unsigned next; /* the thread to go on with */
 };
 

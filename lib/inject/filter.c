@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <linux/audit.h>
 #include <linux/memfd.h>
+#include <sched.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,6 +14,8 @@
 #include <sys/ptrace.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "base/xalloc.h"
 #include "core/abi.h"
@@ -285,22 +288,19 @@ static const char *action_text(uint32_t action)
 	}
 }
 
-int filters_judge(const struct filters *f, uint32_t *ret_avoid, struct err *err)
+enum { TASK_CALLS = sizeof(task_calls) / sizeof(task_calls[0]) };
+
+/* What follows from the actions at the task's calls. */
+static int conclude(
+	const uint32_t actions[TASK_CALLS], uint32_t *ret_avoid, struct err *err)
 {
 	uint32_t avoid = 0;
 
-	for (size_t i = 0; i < sizeof(task_calls) / sizeof(task_calls[0]); i++) {
+	for (size_t i = 0; i < TASK_CALLS; i++) {
 		const struct task_call *t = &task_calls[i];
-		struct seccomp_data call = { .nr = t->number,
-			.arch = AUDIT_ARCH_X86_64,
-			.instruction_pointer = SOME_ADDRESS };
+		uint32_t action = actions[i] & SECCOMP_RET_ACTION_FULL;
 
-		for (unsigned n = 0; n < 6; n++)
-			call.args[n] = t->args[n];
-		uint32_t action = filters_run(f, &call);
-
-		if ((action & SECCOMP_RET_ACTION_FULL) == SECCOMP_RET_ALLOW ||
-			(action & SECCOMP_RET_ACTION_FULL) == SECCOMP_RET_LOG)
+		if (action == SECCOMP_RET_ALLOW || action == SECCOMP_RET_LOG)
 			continue;
 		if (t->avoid == 0)
 			return err_set(err, -E_REFUSED,
@@ -310,4 +310,114 @@ int filters_judge(const struct filters *f, uint32_t *ret_avoid, struct err *err)
 	}
 	*ret_avoid = avoid;
 	return 0;
+}
+
+int filters_judge(const struct filters *f, uint32_t *ret_avoid, struct err *err)
+{
+	uint32_t actions[TASK_CALLS];
+
+	for (size_t i = 0; i < TASK_CALLS; i++) {
+		struct seccomp_data call = { .nr = task_calls[i].number,
+			.arch = AUDIT_ARCH_X86_64,
+			.instruction_pointer = SOME_ADDRESS };
+
+		for (unsigned n = 0; n < 6; n++)
+			call.args[n] = task_calls[i].args[n];
+		actions[i] = filters_run(f, &call);
+	}
+	return conclude(actions, ret_avoid, err);
+}
+
+/* --- one's own filters, by trying --- */
+
+/* Shared with the children that try. */
+struct trial {
+	volatile uint32_t actions[TASK_CALLS];
+	volatile size_t at;     /* the call that is being made */
+	volatile bool borrowed; /* the injector's calls pass */
+};
+
+static int end_at_once(void *arg)
+{
+	(void)arg;
+	return 0;
+}
+
+/* What the borrowed thread is made to do, in its order. */
+static bool try_borrowed(void)
+{
+	enum { BYTES = 64 << 10 };
+	char *code = mmap(
+		NULL, BYTES, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	char *stack = mmap(NULL, BYTES, PROT_READ | PROT_WRITE,
+		MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	uint64_t word;
+
+	if (code == MAP_FAILED || stack == MAP_FAILED)
+		return false;
+	(void)prctl(PR_GET_TID_ADDRESS, &word, 0, 0, 0);
+	pid_t pid = clone(end_at_once, stack + BYTES, CORE_CLONE_FLAGS, NULL);
+
+	return pid > 0 && waitpid(pid, NULL, __WCLONE) == pid &&
+	       munlock(stack, BYTES) == 0 &&
+	       mprotect(stack, BYTES, PROT_READ | PROT_WRITE) == 0 &&
+	       munmap(code, BYTES) == 0 && munmap(stack, BYTES) == 0;
+}
+
+/* Make the calls from `at` on; their addresses are bad, so that nearly all fail, but
+ * not as a filter makes them fail. */
+static _Noreturn void try_calls(struct trial *trial)
+{
+	const struct rlimit no_core = { 0, 0 };
+
+	(void)setrlimit(RLIMIT_CORE, &no_core);
+	if (trial->at == 0)
+		trial->borrowed = try_borrowed();
+	for (; trial->at < TASK_CALLS; trial->at++) {
+		const struct task_call *t = &task_calls[trial->at];
+		const uint64_t *a = t->args;
+
+		/* These two do not come back, and no program does without them. */
+		if (t->number == SYS_rt_sigreturn || t->number == SYS_exit_group)
+			continue;
+		long r = syscall(t->number, a[0], a[1], a[2], a[3], a[4], a[5]);
+
+		if (r < 0 && (errno == EPERM || errno == EACCES || errno == ENOSYS))
+			trial->actions[trial->at] = SECCOMP_RET_ERRNO;
+	}
+	_exit(0);
+}
+
+int filters_try_own(uint32_t *ret_avoid, struct err *err)
+{
+	struct trial *trial = mmap(NULL, sizeof(*trial), PROT_READ | PROT_WRITE,
+		MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	uint32_t actions[TASK_CALLS];
+	int status = 0;
+
+	if (trial == MAP_FAILED)
+		return err_set(err, -errno, "cannot map memory: %s", strerror(errno));
+	for (size_t i = 0; i < TASK_CALLS; i++)
+		trial->actions[i] = SECCOMP_RET_ALLOW;
+	/* A child that is killed has found out about one call. */
+	while (trial->at < TASK_CALLS) {
+		pid_t pid = fork();
+
+		if (pid == 0)
+			try_calls(trial);
+		if (pid < 0 || waitpid(pid, &status, 0) != pid)
+			break;
+		if (trial->at < TASK_CALLS)
+			trial->actions[trial->at++] = SECCOMP_RET_KILL_PROCESS;
+	}
+	for (size_t i = 0; i < TASK_CALLS; i++)
+		actions[i] = trial->actions[i];
+	bool tried = trial->at >= TASK_CALLS, borrowed = trial->borrowed;
+
+	(void)munmap(trial, sizeof(*trial));
+	if (!tried || !borrowed)
+		return err_set(err, -E_REFUSED,
+			"the seccomp filter that it has inherited does not let pass what is "
+			"needed to attach");
+	return conclude(actions, ret_avoid, err);
 }

@@ -49,4 +49,11 @@ uint32_t filters_run(const struct filters *f, const struct seccomp_data *call);
  */
 int filters_judge(const struct filters *f, uint32_t *ret_avoid, struct err *err);
 
+/*
+ * The same of the filters of this process, which nothing needs to be known of: by
+ * making the calls, in children that may be killed for it.  Those of the injector have
+ * to pass, too.
+ */
+int filters_try_own(uint32_t *ret_avoid, struct err *err);
+
 #endif

@@ -163,6 +163,8 @@ void proc_status_parse(const char *text, struct proc_status *ret)
 	at = field(text, "Seccomp");
 	if (at != NULL && sscanf(at, "%d", &number) == 1)
 		s.seccomp = number;
+	at = field(text, "Seccomp_filters");
+	s.filters = at != NULL && sscanf(at, "%d", &number) == 1 ? number : -1;
 	at = field(text, "VmLck");
 	if (at != NULL && sscanf(at, "%llu", &kib) == 1)
 		s.locked_kib = kib;

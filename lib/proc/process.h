@@ -47,6 +47,7 @@ struct proc_status {
 	pid_t tracer;    /* 0: none */
 	pid_t inner_pid; /* in its own pid namespace */
 	int seccomp;     /* 0 none, 1 strict, 2 filter */
+	int filters;     /* how many; -1 where the kernel does not say */
 	bool shadow_stack;
 	uint64_t locked_kib; /* memory that is locked (VmLck) */
 };

@@ -244,6 +244,64 @@ forget_dead_task() {
     [ $status -eq 159 ]
 }
 
+# --- a filter of both, as in a container ---
+
+# Run a command under conditions.
+under() { # condition... -- command...
+    python3 "$apps/under.py" "$@"
+}
+
+# A Python that starts another by fork: the child is attached to.
+follows_under() { # condition
+    cat > exec.py << 'EOF'
+import os, sys
+os.execvp(sys.argv[1], sys.argv[1:])
+EOF
+    cat > forks.py << 'EOF'
+import os, sys, time
+def in_child(end):
+    while time.time() < end:
+        sum(range(200))
+if os.fork() == 0:
+    in_child(time.time() + 1.5)
+    os._exit(0)
+os.wait()
+EOF
+    rm -f f
+    under "$1" -- exec.py "$PYSTACK" record -F 500 -o f -- python3 forks.py > said 2>&1
+}
+
+@test "recorder and program under one filter: what it starts is followed, without rights" {
+    requires_root
+    local condition
+    # Like that of a container runtime, and with calls that the sampler can do without.
+    for condition in errno:chroot,kcmp log:clone kill:chroot,seccomp; do
+        follows_under $condition || { cat said; return 1; }
+        has_function f in_child || { echo "$condition:"; cat said; return 1; }
+    done
+}
+
+@test "a filter of both that forbids what is needed: not followed, and said why" {
+    requires_root
+    follows_under kill:pidfd_open || { cat said; return 1; }
+    ! has_function f in_child
+    tail -n 1 said | sed 's/^/# /' >&3
+    grep -q 'not followed .*seccomp' said
+}
+
+@test "a filter more than the recorder has: not taken for its own" {
+    requires_root
+    local status=0
+    follows_under errno:chroot || { cat said; return 1; }
+    # Without the environment nothing but attaching is left; that would end it.
+    under errno:chroot -- exec.py "$PYSTACK" record -F 500 -o f -- env -i /usr/bin/python3 \
+        "$apps/under.py" kill:clone -- "$apps/busy.py" 2.5 3 > said 2>&1 || status=$?
+    tail -n 1 said | sed 's/^/# /' >&3
+    [ $status -eq 3 ]
+    ! has_function f in_busy
+    grep -q 'no samples: .* seccomp filter' said
+}
+
 # --- PR_SET_MDWE ---
 
 @test "a program whose memory is never both writable and executable (PR_SET_MDWE)" {

@@ -131,6 +131,16 @@ is_not_mapped() {
     done < <(some_pythons)
 }
 
+# --- hardened kernels ---
+
+@test "its code may not be written through /proc: by the tracer's own way" {
+    start_healthy /usr/bin/python3 sleep
+    NO_LONG_WRITE=1 LD_PRELOAD="$tools/die-at.so" "$PYSTACK" record -q -F 500 -d 0.3 -o f \
+        -p $program
+    has_samples f
+    ends_well
+}
+
 # --- uninterruptible ---
 
 # A program that waits in vfork for a child, which waits for the pipe `hold`.

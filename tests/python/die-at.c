@@ -2,9 +2,12 @@
 /*
  * Preloaded into a program: kills it by SIGKILL right before its call number DIE_AT of
  * ptrace, or of pwrite (which writes into another process's memory); or stops it before
- * its call number STOP_AT.  What it had begun by then stays as it is.
+ * its call number STOP_AT.  What it had begun by then stays as it is.  With
+ * NO_LONG_WRITE pwrite fails for more than 16 KiB, as for code where the kernel is
+ * hardened.
  */
 #include <dlfcn.h>
+#include <errno.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -53,6 +56,10 @@ ssize_t pwrite(int fd, const void *bytes, size_t size, off_t offset)
 		real = (ssize_t(*)(int, const void *, size_t, off_t))dlsym(
 			RTLD_NEXT, "pwrite");
 	count_call();
+	if (size > 16384 && getenv("NO_LONG_WRITE") != NULL) {
+		errno = EIO;
+		return -1;
+	}
 	return real(fd, bytes, size, offset);
 }
 
