@@ -80,17 +80,20 @@ lib_libpystack_a_SOURCES = \
 	lib/file/reader.c lib/file/reader.h \
 	lib/file/writer.c lib/file/writer.h \
 	lib/inject/borrow.c lib/inject/borrow.h \
+	lib/inject/filter.c lib/inject/filter.h \
 	lib/inject/inject.c lib/inject/inject.h \
 	lib/inject/sigframe.c lib/inject/sigframe.h \
 	lib/preload/fit.c \
 	lib/proc/elf.c lib/proc/elf.h \
 	lib/proc/events.c lib/proc/events.h \
+	lib/proc/limits.c lib/proc/limits.h \
 	lib/proc/maps.c lib/proc/maps.h \
 	lib/proc/mem.c lib/proc/mem.h \
 	lib/proc/process.c lib/proc/process.h \
 	lib/proc/pynames.c lib/proc/pynames.h \
 	lib/proc/pystacks.c lib/proc/pystacks.h \
 	lib/proc/python.c lib/proc/python.h \
+	lib/proc/pytype.c lib/proc/pytype.h \
 	lib/proc/pytext.c lib/proc/pytext.h \
 	lib/profile/load.c lib/profile/load.h \
 	lib/profile/model.c lib/profile/model.h \

@@ -82,6 +82,10 @@ static int refuse(pid_t pid, const struct python_found *found)
 	struct python_found below;
 	pid_t child = found->kind == PYTHON_NONE ? python_below(pid, DEPTH, &below) : 0;
 
+	struct python_found stripped = { .kind = PYTHON_STRIPPED };
+
+	if (found->kind == PYTHON_NONE && child == 0 && python_left_traces(pid))
+		found = &stripped;
 	proc_describe(pid, what, sizeof(what));
 	if (child != 0)
 		msg_error(
@@ -94,6 +98,35 @@ static int refuse(pid_t pid, const struct python_found *found)
 	return STATUS_CANNOT;
 }
 
+/* Has the process ended, or its main thread alone?  Neither can be looked into: what
+ * /proc tells of a process, it tells of that thread. */
+static bool has_ended(pid_t pid, const char *what)
+{
+	struct proc_ids threads;
+	struct proc_stat st;
+	size_t live = 0;
+
+	if (proc_stat_read(pid, 0, &st) != 0 || (st.state != 'Z' && st.state != 'X'))
+		return false;
+	if (proc_threads(pid, &threads) == 0) {
+		for (size_t i = 0; i < threads.count; i++)
+			live += proc_stat_read(pid, threads.id[i], &st) == 0 &&
+				st.state != 'Z' && st.state != 'X';
+		proc_ids_done(&threads);
+	}
+	if (live != 0)
+		msg_error(
+			"cannot %s process %d: its main thread has ended while %zu other%s "
+			"on, which is not supported",
+			what, (int)pid, live, live == 1 ? " goes" : "s go");
+	else
+		msg_error(
+			"cannot %s process %d: it has ended, and waits for its parent to see "
+			"that",
+			what, (int)pid);
+	return true;
+}
+
 /* Returns STATUS_OK when it is known what the process is. */
 static int find(pid_t pid, const char *what, struct python_found *ret)
 {
@@ -103,16 +136,29 @@ static int find(pid_t pid, const char *what, struct python_found *ret)
 
 	if (kill(pid, 0) != 0 && errno == ESRCH)
 		return attach_refused(pid, what, -ESRCH, "");
+	if (has_ended(pid, what))
+		return STATUS_CANNOT;
 	/* One that has just started gets a moment. */
 	for (;;) {
 		code = python_find(pid, ret, &err);
 		if (code != 0 ||
-			(ret->kind != PYTHON_STARTING && ret->kind != PYTHON_DAMAGED) ||
+			(ret->kind != PYTHON_STARTING && ret->kind != PYTHON_IDLE &&
+				ret->kind != PYTHON_DAMAGED) ||
 			clock_monotonic_ns() > end)
 			break;
 		clock_sleep_ns(10000000);
 	}
 	return code != 0 ? attach_refused(pid, what, code, err.text) : STATUS_OK;
+}
+
+static void tell_of_another(pid_t pid, const struct python_found *found)
+{
+	if (found->other_object[0] != '\0')
+		msg_info(
+			"process %d runs two Pythons: CPython %s (%s) is looked at, and %s "
+			"(%s) is not",
+			(int)pid, found->version, found->object, found->other_version,
+			found->other_object);
 }
 
 int attach_find(pid_t pid, const char *what, struct python_found *ret)
@@ -121,6 +167,8 @@ int attach_find(pid_t pid, const char *what, struct python_found *ret)
 
 	if (status == STATUS_OK && ret->kind != PYTHON_CPYTHON)
 		status = refuse(pid, ret);
+	if (status == STATUS_OK)
+		tell_of_another(pid, ret);
 	return status;
 }
 
@@ -131,12 +179,15 @@ int attach_find_below(
 	int status = find(pid, what, ret);
 
 	*ret_pid = pid;
-	if (status != STATUS_OK || ret->kind == PYTHON_CPYTHON)
+	if (status != STATUS_OK)
 		return status;
-	if (ret->kind == PYTHON_NONE)
+	if (ret->kind == PYTHON_NONE) {
 		*ret_pid = python_below(pid, DEPTH, &below);
-	if (*ret_pid == 0 || *ret_pid == pid || below.kind != PYTHON_CPYTHON)
+		if (*ret_pid != 0 && below.kind == PYTHON_CPYTHON)
+			*ret = below;
+	}
+	if (ret->kind != PYTHON_CPYTHON)
 		return refuse(pid, ret);
-	*ret = below;
+	tell_of_another(*ret_pid, ret);
 	return STATUS_OK;
 }

@@ -139,6 +139,10 @@ static const struct opt record_options[] = {
 		"no child whose command line matches it; what such a child\nstarts is recorded "
 		"again",
 		.set = set_exclude_child },
+	{ 0, "force", NULL,
+		"attach also under a seccomp filter that cannot be set\naside; it may end the "
+		"program",
+		.flag = &options.force },
 	{ .help = "Sampling" },
 	{ 'F', "freq", "HZ",
 		"ticks a second (100): 49.5, 1k, or max: as fast as it\ngoes, which slows "

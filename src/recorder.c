@@ -375,7 +375,9 @@ static int attach(struct recorder *r, struct tree_process *p, uint64_t mark,
 	const struct python_found *found, struct err *err)
 {
 	struct inject_task task;
-	int code = inject_start(p->pid, mark, &task, err);
+	unsigned flags = (r->o->force ? INJECT_FORCE : 0) |
+			 (r->child != 0 ? INJECT_DESCENDANT : 0);
+	int code = inject_start(p->pid, mark, flags, &task, err);
 
 	if (code != 0)
 		return code;
@@ -708,8 +710,10 @@ static void attach_to_found(struct recorder *r, struct tree_process *p, uint64_t
 	code = attach(r, p, mark, found, &err);
 	if (code == 0)
 		return;
-	(void)snprintf(p->reason, sizeof(p->reason), "%s",
-		code == -EPERM || code == -EACCES ? "not permitted" : err.text);
+	/* Why it was not followed while it lived says more than that it has ended. */
+	if (code != -ESRCH || p->reason[0] == '\0')
+		(void)snprintf(p->reason, sizeof(p->reason), "%s",
+			code == -EPERM || code == -EACCES ? "not permitted" : err.text);
 	if (code == -EPERM || code == -EACCES || ++p->tries >= MOST_TRIES)
 		p->state = TREE_LEFT;
 }
@@ -751,10 +755,10 @@ static void look_into(struct recorder *r, struct tree_process *p, int64_t now)
 		return;
 	p->brief = false;
 	if (python_find(p->pid, &found, &ignored) != 0 || found.kind == PYTHON_NONE ||
-		found.kind == PYTHON_STARTING) {
+		found.kind == PYTHON_STARTING || found.kind == PYTHON_IDLE) {
 		/* It may execute a Python at any time, which may be told by the kernel,
 		 * or load one, but less and less likely. */
-		if (found.kind != PYTHON_STARTING && p->step_ns < TREE_STEP_MAX_NS)
+		if (found.kind == PYTHON_NONE && p->step_ns < TREE_STEP_MAX_NS)
 			p->step_ns *= r->events >= 0 ? 8 : 2;
 		return;
 	}
@@ -1068,6 +1072,7 @@ static void say_strangers(struct recorder *r)
 static void say_why_empty(struct recorder *r)
 {
 	double ran_ms = (double)(clock_monotonic_ns() - r->started_ns) / 1e6;
+	const struct tree_process *first = tree_find(&r->tree, r->child);
 
 	if (r->segments != 0) {
 		if (r->stats.counters[RING_TICKS] == 0)
@@ -1079,6 +1084,9 @@ static void say_why_empty(struct recorder *r)
 			msg_info(
 				"no samples: at none of %llu ticks had a thread a Python frame",
 				(unsigned long long)r->stats.counters[RING_TICKS]);
+	} else if (r->found_kind[0] == '\0' && r->child != 0 && first != NULL &&
+		   first->reason[0] != '\0') {
+		msg_info("no samples: process %d: %s", (int)first->pid, first->reason);
 	} else if (r->found_kind[0] == '\0' && r->child != 0) {
 		msg_info(
 			"no samples: no Python process showed itself below '%s' within %.0f ms",

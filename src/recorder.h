@@ -22,6 +22,7 @@ struct recorder_options {
 	const char *output;
 	int level; /* of compression */
 	bool quiet;
+	bool force;      /* attach under filters that cannot be set aside */
 	bool no_inherit; /* the first Python alone, not what comes from it */
 	/* Children whose command line it matches are not recorded; NULL: none. */
 	const regex_t *exclude_child;

@@ -25,7 +25,7 @@
 
 #include <stdint.h>
 
-#define CORE_ABI_VERSION 1u
+#define CORE_ABI_VERSION 2u
 
 /* Byte offsets of the two entries from the start of the image. */
 #define CORE_ENTRY_CALL  0
@@ -46,6 +46,35 @@
 enum core_way {
 	CORE_WAY_SPAWN = 1,  /* by the preload library; says hello on a socket */
 	CORE_WAY_ATTACH = 2, /* by an injector, which finds the ring by itself */
+};
+
+/*
+ * Steps that the task can do without: those which a seccomp filter of the program, that
+ * the task has inherited, would answer with an error or with its death, are to be left
+ * out (core_args.avoid).
+ */
+enum core_avoid {
+	CORE_AVOID_CORE_LIMIT = 1u << 0, /* prlimit64(RLIMIT_CORE) */
+	CORE_AVOID_FILE_LIMIT = 1u << 1, /* prlimit64(RLIMIT_NOFILE) */
+	CORE_AVOID_SESSION = 1u << 2,    /* setsid */
+	CORE_AVOID_SCHEDULER = 1u << 3,  /* sched_setscheduler */
+	CORE_AVOID_AFFINITY = 1u << 4,   /* sched_setaffinity */
+	CORE_AVOID_SLACK = 1u << 5,      /* prctl(PR_SET_TIMERSLACK) */
+	CORE_AVOID_UNLOCK = 1u << 6,     /* munlock */
+	CORE_AVOID_PROC = 1u << 7,       /* readlinkat, openat, pread64, close */
+	CORE_AVOID_CHROOT = 1u << 8,     /* fchdir, chroot */
+	CORE_AVOID_CAPSET = 1u << 9,
+	CORE_AVOID_NO_NEW_PRIVS = 1u << 10, /* prctl(PR_SET_NO_NEW_PRIVS) */
+	CORE_AVOID_SECCOMP = 1u << 11,
+	CORE_AVOID_KCMP = 1u << 12,
+};
+
+/* Exit statuses of a task that could not begin; 128 + N after signal N. */
+enum core_exit {
+	CORE_EXIT_RING = 1,    /* memory for the ring: it has no more, or may not */
+	CORE_EXIT_ARENA = 2,   /* the arena is too small */
+	CORE_EXIT_FILES = 3,   /* its own table of descriptors */
+	CORE_EXIT_SIGNALS = 4, /* its own handlers */
 };
 
 /* sizeof(((struct sockaddr_un *)0)->sun_path) */
@@ -70,6 +99,7 @@ struct core_args {
 	uint32_t hold;     /* 1: not before the recorder has given orders */
 	uint32_t released; /* set by the task */
 	int32_t middle;    /* set by it before it makes the task */
+	uint32_t avoid;    /* enum core_avoid */
 	/* Spawned only. */
 	char socket_path[CORE_SOCKET_PATH_BYTES];
 	uint64_t runtime;

@@ -58,7 +58,12 @@ static void wait_for_an_end(struct core *c, int64_t timeout_ns)
 		{ .fd = c->recorder_pidfd, .events = SYS_POLLIN },
 	};
 	/* A negative descriptor is passed over by the kernel. */
-	if (sys_ppoll(fds, 2, timeout_ns) <= 0)
+	long n = sys_ppoll(fds, 2, timeout_ns);
+
+	/* A task that cannot sleep would spin, and not see the ends. */
+	if (n < 0 && n != -SYS_EINTR && n != -SYS_EAGAIN && n != -SYS_ENOMEM)
+		task_leave(c, RING_LEAVE_SYSCALL, (int)-n);
+	if (n <= 0)
 		return;
 	if (fds[0].revents != 0)
 		task_leave(c, RING_LEAVE_EXITED, 0);
@@ -115,8 +120,10 @@ static bool same_size(struct core *c)
 /* Does the program still have this memory? */
 static bool same_memory(struct core *c)
 {
-	long r = SYS5(__NR_kcmp, c->args.program_pid, c->ring.header->offer.tid,
-		KCMP_VM, 0, 0);
+	long r = (c->args.avoid & CORE_AVOID_KCMP) != 0
+			 ? -SYS_EPERM
+			 : SYS5(__NR_kcmp, c->args.program_pid,
+				   c->ring.header->offer.tid, KCMP_VM, 0, 0);
 
 	return r == 0 || (r < 0 && same_size(c));
 }

@@ -124,6 +124,7 @@ static void on_fault(int sig, const void *info, void *context)
 	go(c, RING_LEAVE_SIGNAL, sig);
 }
 
+/* Without them a fault would be met by the default action. */
 static void own_signals(void)
 {
 	static const uint8_t dumping[] = { SIG_SEGV, SIG_BUS, SIG_ILL, SIG_FPE,
@@ -141,35 +142,68 @@ static void own_signals(void)
 	uint64_t open = 0;
 
 	for (unsigned i = 0; i < sizeof(dumping); i++) {
-		(void)SYS4(__NR_rt_sigaction, dumping[i], &action, NULL, 8);
+		if (SYS4(__NR_rt_sigaction, dumping[i], &action, NULL, 8) < 0)
+			sys_exit(CORE_EXIT_SIGNALS);
 		open |= bit(dumping[i]);
 	}
 	uint64_t mask = ~open;
 
-	(void)SYS4(__NR_rt_sigprocmask, 2, &mask, NULL, 8);
+	if (SYS4(__NR_rt_sigprocmask, 2, &mask, NULL, 8) < 0)
+		sys_exit(CORE_EXIT_SIGNALS);
+}
+
+static bool may(const struct core *c, enum core_avoid step)
+{
+	return (c->args.avoid & step) == 0;
+}
+
+/* A task that a signal kills must not write the program's memory into a file: a limit
+ * of 1 byte makes the kernel dump neither into a file nor to a collector. */
+static void limit_core(const struct core *c)
+{
+	struct {
+		uint64_t soft, hard;
+	} limit = { 1, 1 };
+
+	if (may(c, CORE_AVOID_CORE_LIMIT))
+		(void)SYS4(__NR_prlimit64, 0, LIMIT_CORE, &limit, NULL);
+}
+
+/*
+ * An empty table of descriptors.  Until then the table is the program's: without one
+ * of its own the task must not open anything.
+ */
+static void own_files(void)
+{
+	if (SYS3(__NR_close_range, 0, ~0u, CLOSE_UNSHARE) < 0)
+		sys_exit(CORE_EXIT_FILES);
 }
 
 /* What a task inherits and must not keep. */
-static void own_attributes(void)
+static void own_attributes(const struct core *c)
 {
-	struct limit {
+	struct {
 		uint64_t soft, hard;
-	} core_limit = { 1, 1 }, files;
+	} files;
 	uint64_t every_cpu[128];
 	struct {
 		int32_t priority;
 	} other = { 0 };
 
-	(void)SYS4(__NR_prlimit64, 0, LIMIT_CORE, &core_limit, NULL);
-	if (SYS4(__NR_prlimit64, 0, LIMIT_NOFILE, NULL, &files) == 0) {
+	if (may(c, CORE_AVOID_FILE_LIMIT) &&
+		SYS4(__NR_prlimit64, 0, LIMIT_NOFILE, NULL, &files) == 0) {
 		files.soft = files.hard;
 		(void)SYS4(__NR_prlimit64, 0, LIMIT_NOFILE, &files, NULL);
 	}
-	(void)SYS0(__NR_setsid);
-	(void)SYS3(__NR_sched_setscheduler, 0, 0 /* SCHED_OTHER */, &other);
+	if (may(c, CORE_AVOID_SESSION))
+		(void)SYS0(__NR_setsid);
+	if (may(c, CORE_AVOID_SCHEDULER))
+		(void)SYS3(__NR_sched_setscheduler, 0, 0 /* SCHED_OTHER */, &other);
 	memset(every_cpu, 0xff, sizeof(every_cpu));
-	(void)SYS3(__NR_sched_setaffinity, 0, sizeof(every_cpu), every_cpu);
-	(void)SYS2(__NR_prctl, PR_SET_TIMERSLACK, 1);
+	if (may(c, CORE_AVOID_AFFINITY))
+		(void)SYS3(__NR_sched_setaffinity, 0, sizeof(every_cpu), every_cpu);
+	if (may(c, CORE_AVOID_SLACK))
+		(void)SYS2(__NR_prctl, PR_SET_TIMERSLACK, 1);
 	(void)SYS2(__NR_prctl, PR_SET_NAME, "pystack");
 }
 
@@ -180,13 +214,16 @@ static void make_ring(struct core *c)
 	long fd = SYS2(__NR_memfd_create, "pystack-ring", MAKE_SEALED);
 
 	if (fd < 0 || SYS2(__NR_ftruncate, fd, bytes) < 0)
-		sys_exit(1);
+		sys_exit(CORE_EXIT_RING);
 	/* The recorder maps it too: nobody may cut it short under its eyes. */
 	(void)SYS3(__NR_fcntl, fd, ADD_SEALS, SEALS);
 	long at = SYS6(__NR_mmap, 0, bytes, READ_WRITE, MAP_BOTH, fd, 0);
 
 	if (at < 0 && at > -4096)
-		sys_exit(1);
+		sys_exit(CORE_EXIT_RING);
+	/* Where the program locks all that it maps, this is not to count. */
+	if (may(c, CORE_AVOID_UNLOCK))
+		(void)SYS2(__NR_munlock, at, bytes);
 	(void)SYS3(__NR_madvise, at, bytes, DONT_FORK);
 
 	struct ring_header *h = (void *)at;
@@ -233,11 +270,14 @@ static void open_proc(struct core *c)
 {
 	char path[64] = "/proc/", self[16];
 	char *p = put_number(path + 6, (uint32_t)c->args.program_pid);
-	long n = SYS4(__NR_readlinkat, HERE, "/proc/self", self, sizeof(self) - 1);
 	uint32_t pid = 0;
 
 	c->task_directory = -1;
 	c->stat_fd = c->self_stat_fd = -1;
+	if (!may(c, CORE_AVOID_PROC))
+		return;
+	long n = SYS4(__NR_readlinkat, HERE, "/proc/self", self, sizeof(self) - 1);
+
 	for (long i = 0; i < n && self[i] >= '0' && self[i] <= '9'; i++)
 		pid = pid * 10 + (uint32_t)(self[i] - '0');
 	if (pid == 0 || pid != (uint32_t)SYS0(__NR_getpid))
@@ -385,14 +425,20 @@ static void lock_in(struct core *c)
 	};
 	struct __user_cap_data_struct none[2] = { { 0 } };
 
-	if (c->task_directory >= 0 && SYS1(__NR_fchdir, c->task_directory) == 0)
+	if (may(c, CORE_AVOID_CHROOT) && c->task_directory >= 0 &&
+		SYS1(__NR_fchdir, c->task_directory) == 0)
 		(void)SYS1(__NR_chroot, ".");
 	/* Until there is no such capability, or none may be dropped. */
-	for (unsigned cap = 0; SYS2(__NR_prctl, PR_CAPBSET_DROP, cap) == 0; cap++)
+	for (unsigned cap = 0; may(c, CORE_AVOID_CAPSET) &&
+			       SYS2(__NR_prctl, PR_CAPBSET_DROP, cap) == 0;
+		cap++)
 		;
-	(void)SYS2(__NR_capset, &header, none);
-	(void)SYS5(__NR_prctl, PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
-	filter_calls();
+	if (may(c, CORE_AVOID_CAPSET))
+		(void)SYS2(__NR_capset, &header, none);
+	if (may(c, CORE_AVOID_NO_NEW_PRIVS))
+		(void)SYS5(__NR_prctl, PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+	if (may(c, CORE_AVOID_SECCOMP))
+		filter_calls();
 }
 
 /* Where the tables lie: behind the stack and the state, each on pages of its own. */
@@ -420,7 +466,7 @@ static void lay_out(struct core *c, uint64_t at)
 	for (unsigned i = 0; i < sizeof(c->walks) / sizeof(c->walks[0]); i++)
 		c->walks[i].frame = take(&at, MAX_STORED_FRAMES * sizeof(struct frame));
 	if (at > c->args.arena + c->args.arena_bytes)
-		sys_exit(2);
+		sys_exit(CORE_EXIT_ARENA);
 }
 
 /* A process that was forked is often over at once, or another program: then nobody
@@ -447,9 +493,10 @@ long core_task(void *arg)
 	*(struct core **)(uintptr_t)core_stack_base(args->arena) = c;
 	c->args = *args;
 
-	(void)SYS3(__NR_close_range, 0, ~0u, CLOSE_UNSHARE);
+	limit_core(c);
+	own_files();
 	own_signals();
-	own_attributes();
+	own_attributes(c);
 	c->middle = c->args.middle;
 	if (c->args.hold == 0)
 		part_from_middle(c);

@@ -27,7 +27,12 @@ enum {
 	STACK_ROOM = 32 << 10,
 	CODE_PIECE = 1 << 20,
 	USER_CODE_SEGMENT = 0x33,
+	MAX_RESTARTS = 64,
+	/* What a call returns that the kernel is going to make again. */
+	ERESTARTSYS = 512,
 	ERESTARTNOHAND = 514,
+	ERESTART_RESTARTBLOCK = 516,
+	SECCOMP_STRICT = 1, /* in /proc/PID/status */
 	EFLAGS_TRAP = 0x100,
 	EFLAGS_DIRECTION = 0x400,
 };
@@ -279,18 +284,36 @@ static int take_over(struct borrow *b, const struct proc_maps *maps)
 	return 0;
 }
 
-static int begin_thread(
-	struct borrow *b, const struct proc_maps *maps, bool suspend_seccomp)
+/* Filters are a thread's own, and must not see the borrowed calls: they may end the
+ * program for them. */
+static int set_filters_aside(struct borrow *b, const struct borrow_search *search)
 {
-	long options = PTRACE_O_TRACESYSGOOD;
+	struct proc_status status;
 
-	if (suspend_seccomp)
-		options |= PTRACE_O_SUSPEND_SECCOMP;
-	if (ptrace(PTRACE_SEIZE, b->tid, 0, options) != 0)
+	if (proc_thread_status_read(b->pid, b->tid, &status) != 0)
+		return -ESRCH;
+	b->filtered = status.seccomp != 0;
+	if (!b->filtered)
+		return 0;
+	if (status.seccomp == SECCOMP_STRICT)
+		return -EACCES;
+	b->aside = ptrace(PTRACE_SETOPTIONS, b->tid, 0,
+			   PTRACE_O_TRACESYSGOOD | PTRACE_O_SUSPEND_SECCOMP) == 0;
+	b->own = !b->aside && search->own_filters > 0 &&
+		 status.filters == search->own_filters;
+	return b->aside || b->own || search->force ? 0 : -EACCES;
+}
+
+static int begin_thread(struct borrow *b, const struct proc_maps *maps,
+	const struct borrow_search *search)
+{
+	if (ptrace(PTRACE_SEIZE, b->tid, 0, PTRACE_O_TRACESYSGOOD) != 0)
 		return -errno;
 	b->since_ns = clock_monotonic_ns();
 	int r = interrupt(b->tid, STOP_WAIT_MS);
 
+	if (r == 0)
+		r = set_filters_aside(b, search);
 	if (r == 0)
 		r = take_over(b, maps);
 	if (r == 0)
@@ -301,17 +324,38 @@ static int begin_thread(
 	return r;
 }
 
-static const char *reason_of(int code, bool suspend_seccomp)
+/* In a wait that only its end ends; a stop would come after that. */
+static bool is_uninterruptible(pid_t pid, pid_t tid)
+{
+	struct proc_stat st;
+
+	return proc_stat_read(pid, tid, &st) == 0 && st.state == 'D';
+}
+
+static bool thread_ended(pid_t pid, pid_t tid)
+{
+	struct proc_stat st;
+
+	return proc_stat_read(pid, tid, &st) != 0 || st.state == 'Z' || st.state == 'X';
+}
+
+static const char *reason_of(int code)
 {
 	switch (-code) {
 	case EPERM:
-		return suspend_seccomp
-			       ? "not permitted (to suspend its seccomp filter takes CAP_SYS_ADMIN)"
-			       : "not permitted";
+		return "not permitted";
+	case EACCES:
+		return "its seccomp filter may end it for the calls that it is to make, and "
+		       "cannot be set aside: that takes CAP_SYS_ADMIN, and no filter of one's "
+		       "own (try as root, from outside of a container); --force tries in "
+		       "spite of it";
 	case ESRCH:
 		return "the process has ended";
+	case EBUSY:
+		return "all its threads are in an uninterruptible wait (state D: of a vfork "
+		       "child, a disk, a frozen cgroup); try again later";
 	case ETIMEDOUT:
-		return "no thread stopped within a second (uninterruptible wait?)";
+		return "no thread stopped within a second; try again later";
 	case E_REFUSED:
 		return "no thread is at a place where it can be borrowed safely";
 	case E_UNSUPPORTED:
@@ -322,16 +366,22 @@ static const char *reason_of(int code, bool suspend_seccomp)
 }
 
 int borrow_begin(pid_t pid, int mem_fd, const struct proc_maps *maps,
-	const struct borrow_gadgets *gadgets, bool suspend_seccomp,
+	const struct borrow_gadgets *gadgets, struct borrow_search *search,
 	struct borrow *ret_borrow, struct err *err)
 {
 	struct proc_ids threads;
 	int r = proc_threads(pid, &threads);
+	unsigned tries = 0;
 
 	if (r != 0)
-		return err_set(err, r, "%s", reason_of(-ESRCH, false));
-	r = -ESRCH;
-	for (size_t i = 0; i < threads.count && i < MAX_TRIES; i++) {
+		return err_set(err, r, "%s", reason_of(-ESRCH));
+	r = search->next != 0 ? -ETIMEDOUT : -ESRCH;
+	for (size_t i = search->next; i < threads.count && tries < MAX_TRIES; i++) {
+		if (is_uninterruptible(pid, threads.id[i])) {
+			r = r == -ESRCH ? -EBUSY : r;
+			continue;
+		}
+		tries++;
 		struct borrow b = {
 			.pid = pid,
 			.tid = threads.id[i],
@@ -339,21 +389,29 @@ int borrow_begin(pid_t pid, int mem_fd, const struct proc_maps *maps,
 			.gadgets = *gadgets,
 		};
 
-		r = begin_thread(&b, maps, suspend_seccomp);
-		if (r == 0) {
+		r = begin_thread(&b, maps, search);
+		search->next = r == -ETIMEDOUT ? (unsigned)i + 1 : 0;
+		if (r == 0)
 			*ret_borrow = b;
-			break;
-		}
-		if (r == -EPERM)
+		/* One that has just ended is refused in many ways. */
+		if (r != 0 && r != -ETIMEDOUT && thread_ended(pid, threads.id[i]))
+			r = -ESRCH;
+		if (r == 0 || r == -EPERM || r == -ETIMEDOUT)
 			break;
 	}
 	proc_ids_done(&threads);
-	if (r != 0) {
-		int code = r == -ETIMEDOUT ? -E_TIMEOUT : r;
+	if (r == 0)
+		return 0;
+	return err_set(err,
+		r == -ETIMEDOUT ? -E_TIMEOUT
+		: r == -EACCES  ? -E_REFUSED
+				: r,
+		"%s", reason_of(r));
+}
 
-		return err_set(err, code, "%s", reason_of(r, suspend_seccomp));
-	}
-	return 0;
+static bool will_restart(int64_t result)
+{
+	return result <= -ERESTARTSYS && result >= -ERESTART_RESTARTBLOCK;
 }
 
 int borrow_call(struct borrow *b, long number, const uint64_t args[6],
@@ -385,15 +443,21 @@ int borrow_call(struct borrow *b, long number, const uint64_t args[6],
 			r = -errno;
 		b->masked = r == 0;
 	}
-	if (r == 0)
+	/* A stop that others order makes clone give up, to be made again by the kernel.
+	 */
+	for (int i = 0; r == 0 && i < MAX_RESTARTS; i++) {
 		r = step_to_syscall(b);
-	if (r == 0)
-		r = step_to_syscall(b);
-	if (r == 0 && ptrace(PTRACE_GETREGSET, b->tid, NT_PRSTATUS, &io) != 0)
-		r = -errno;
+		if (r == 0)
+			r = step_to_syscall(b);
+		if (r == 0 && ptrace(PTRACE_GETREGSET, b->tid, NT_PRSTATUS, &io) != 0)
+			r = -errno;
+		if (r == 0 && !will_restart((int64_t)regs.rax))
+			break;
+	}
+	if (r == 0 && will_restart((int64_t)regs.rax))
+		r = -ETIMEDOUT;
 	if (r != 0)
-		return err_set(
-			err, r, "a borrowed call failed: %s", reason_of(r, false));
+		return err_set(err, r, "a borrowed call failed: %s", reason_of(r));
 	*ret_result = (int64_t)regs.rax;
 	return 0;
 }

@@ -36,7 +36,19 @@ struct borrow {
 	uint64_t mask;
 	uint64_t frame; /* address of the signal frame, 0 before there is one */
 	bool masked;
+	bool filtered; /* it has seccomp filters */
+	bool aside;    /* which do not see the borrowed calls */
+	bool own;      /* which are this process's own, inherited, and let them pass */
 	int64_t since_ns; /* held since */
+};
+
+/* A search for a thread, over several attempts. */
+struct borrow_search {
+	bool force; /* borrow also where a filter will see the calls */
+	/* The process is known to come from this one, whose so many filters let the
+	 * calls pass; 0: not so.  Filters are only ever added. */
+	int own_filters;
+	unsigned next; /* the thread to go on with */
 };
 
 /* Find the gadgets in the executable mappings; 0 or -E_UNSUPPORTED. */
@@ -44,12 +56,14 @@ int borrow_find_gadgets(int mem_fd, const struct proc_maps *maps,
 	struct borrow_gadgets *ret, struct err *err);
 
 /*
- * Hold one of the threads, in turn, until one is found that can be borrowed.
- * suspend_seccomp: the program's filters must not see the calls.
- * Returns 0 or a negative code, with all threads let go.
+ * Hold one of the threads, in turn, until one is found that can be borrowed.  Returns 0
+ * or a negative code, with all threads let go but for one case: on -E_TIMEOUT a thread
+ * did not stop in time, and the end of the calling thread lets it go.  The search may
+ * then go on in another, as it may be repeated on -EBUSY: all are in an uninterruptible
+ * wait.
  */
 int borrow_begin(pid_t pid, int mem_fd, const struct proc_maps *maps,
-	const struct borrow_gadgets *gadgets, bool suspend_seccomp,
+	const struct borrow_gadgets *gadgets, struct borrow_search *search,
 	struct borrow *ret_borrow, struct err *err);
 
 /* Run one system call; *ret_result is what it returned (-errno on failure). */

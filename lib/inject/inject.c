@@ -18,8 +18,11 @@
 #include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/ptrace.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/utsname.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -27,13 +30,18 @@
 #include "base/xalloc.h"
 #include "core/abi.h"
 #include "inject/borrow.h"
+#include "inject/filter.h"
+#include "proc/limits.h"
 #include "proc/maps.h"
 #include "proc/process.h"
 
 enum {
 	TASK_WAIT_MS = 5000, /* for the new task to show itself, and to leave */
 	LOCK_WAIT_MS = 5000, /* for another recorder at the same program */
+	HOLD_WAIT_MS = 2000, /* for a thread that can be held */
 	NAP_NS = 1000000,
+	BUSY_NAP_NS = 10000000,
+	RING_ROOM_BYTES = 2 << 20,    /* and the image */
 	WAIT_CLONE = (int)0x80000000, /* __WCLONE */
 };
 
@@ -45,20 +53,79 @@ struct job {
 	pid_t pid;
 	struct inject_task *task;
 	struct err *err;
+	bool leaving; /* to unmap and reap, not to start */
 	int result;
 	/* Work in hand. */
 	int mem_fd;
 	struct proc_maps maps;
 	struct proc_status status;
 	struct borrow borrow;
+	struct borrow_search search;
+	uint32_t avoid;     /* steps of the task, enum core_avoid */
+	uint32_t own_avoid; /* those that our own filters would not let pass */
 };
+
+/* Do filters see the borrowed calls? */
+static bool is_watched(const struct job *j)
+{
+	return j->borrow.filtered && !j->borrow.aside && !j->borrow.own;
+}
+
+/* A child of any thread of the program with that id in its own namespace. */
+static pid_t find_child(pid_t pid, pid_t inner)
+{
+	struct proc_ids children;
+	pid_t found = 0;
+
+	if (proc_children(pid, &children) != 0)
+		return 0;
+	for (size_t i = 0; i < children.count && found == 0; i++) {
+		struct proc_status st;
+
+		if (proc_status_read(children.id[i], &st) == 0 && st.inner_pid == inner)
+			found = children.id[i];
+	}
+	proc_ids_done(&children);
+	return found;
+}
+
+/* A filter that ends a thread for a call puts its registers back: where the result
+ * would be stands the number of the call. */
+static bool ended_by_filter(const struct job *j, long number, int64_t result)
+{
+	return is_watched(j) && result == number &&
+	       (number != SYS_clone || find_child(j->pid, (pid_t)result) == 0);
+}
 
 static int call(struct job *j, int64_t *ret, long number, uint64_t a, uint64_t b,
 	uint64_t c, uint64_t d, uint64_t e, uint64_t f)
 {
 	const uint64_t args[6] = { a, b, c, d, e, f };
+	int r = borrow_call(&j->borrow, number, args, ret, j->err);
 
-	return borrow_call(&j->borrow, number, args, ret, j->err);
+	if ((r == 0 && ended_by_filter(j, number, *ret)) ||
+		(r == -ESRCH && is_watched(j)))
+		return err_set(j->err, -E_GONE,
+			"its seccomp filter has ended it, for %s",
+			number == SYS_clone  ? "clone"
+			: number == SYS_mmap ? "mmap"
+					     : "a borrowed call");
+	return r;
+}
+
+/* By the tracer's own way, a word at a time; the last one is filled up with zeros. */
+static bool poke_memory(
+	struct job *j, uint64_t address, const unsigned char *bytes, size_t size)
+{
+	for (size_t at = 0; at < size; at += sizeof(long)) {
+		size_t left = size - at;
+		long word = 0;
+
+		memcpy(&word, bytes + at, left < sizeof(word) ? left : sizeof(word));
+		if (ptrace(PTRACE_POKEDATA, j->borrow.tid, address + at, word) != 0)
+			return false;
+	}
+	return true;
 }
 
 static int write_memory(struct job *j, uint64_t address, const void *bytes, size_t size)
@@ -67,9 +134,13 @@ static int write_memory(struct job *j, uint64_t address, const void *bytes, size
 
 	if (n == (ssize_t)size)
 		return 0;
-	return err_set(j->err, n < 0 ? -errno : -EIO,
-		"its memory cannot be written: %s",
-		n < 0 ? strerror(errno) : "short write");
+	int code = n < 0 ? -errno : -EIO;
+
+	/* Hardened kernels let nobody write code that way (proc_mem.force_override). */
+	if (poke_memory(j, address, bytes, size))
+		return 0;
+	return err_set(j->err, code, "its memory cannot be written: %s",
+		n < 0 ? strerror(-code) : "short write");
 }
 
 /*
@@ -105,14 +176,16 @@ static int check_program(struct job *j)
 		proc_status_read(j->pid, &j->status) != 0)
 		return err_set(j->err, -ESRCH, "no such process");
 	if (st.state == 'Z' || st.state == 'X')
-		return err_set(j->err, -ESRCH, "it has ended and waits for its parent");
+		return err_set(j->err, -ESRCH,
+			"it has ended, and waits for its parent to see that");
 	if (j->status.tracer != 0) {
 		proc_describe(j->status.tracer, who, sizeof(who));
 		return err_set(j->err, -E_REFUSED,
 			"it is already traced by process %d (%s)",
 			(int)j->status.tracer, who);
 	}
-	if (st.state == 'T' || st.state == 't')
+	/* To be let go it has to be held once more, even so. */
+	if ((st.state == 'T' && !j->leaving) || st.state == 't')
 		return err_set(j->err, -E_REFUSED,
 			"it is stopped; let it go on first: kill -CONT %d",
 			(int)j->pid);
@@ -156,8 +229,8 @@ static int hold_program(struct job *j)
 	if (r == 0)
 		r = borrow_find_gadgets(j->mem_fd, &j->maps, &gadgets, j->err);
 	if (r == 0)
-		r = borrow_begin(j->pid, j->mem_fd, &j->maps, &gadgets,
-			j->status.seccomp != 0, &j->borrow, j->err);
+		r = borrow_begin(j->pid, j->mem_fd, &j->maps, &gadgets, &j->search,
+			&j->borrow, j->err);
 	return r;
 }
 
@@ -188,6 +261,17 @@ static int map(
 
 	if (r != 0)
 		return r;
+	if (result == -EAGAIN)
+		return err_set(j->err, (int)result,
+			"its limit of locked memory (RLIMIT_MEMLOCK) leaves no room for %s, "
+			"as it locks all that it maps; raise it first: prlimit "
+			"--memlock=unlimited --pid %d",
+			what, (int)j->pid);
+	if (result == -EACCES || result == -EPERM)
+		return err_set(j->err, -E_REFUSED,
+			"it may not map memory for %s (%s): a seccomp filter or a security "
+			"module forbids it",
+			what, strerror((int)-result));
 	if (result < 0 && result > -4096)
 		return err_set(j->err, (int)result,
 			"it cannot map %llu bytes for %s: %s",
@@ -198,10 +282,42 @@ static int map(
 
 static void unmap(struct job *j, uint64_t address, uint64_t bytes)
 {
+	const uint64_t args[6] = { address, bytes };
+	struct err unsaid;
 	int64_t ignored;
 
+	/* What has failed before is to be told, not this. */
 	if (address != 0)
-		(void)call(j, &ignored, SYS_munmap, address, bytes, 0, 0, 0, 0);
+		(void)borrow_call(&j->borrow, SYS_munmap, args, &ignored, &unsaid);
+}
+
+/*
+ * Memory for the tables.  In a program that locks all it maps, the whole of it would be
+ * filled at once, and count where there is a limit: so it is let off before it can be
+ * touched.
+ */
+static int map_arena(struct job *j)
+{
+	struct inject_task *t = j->task;
+	static const char what[] = "the sampler's tables";
+	struct proc_status now;
+	int64_t result;
+
+	/* With the code, something has been mapped for certain. */
+	if (proc_status_read(j->pid, &now) != 0 || now.locked_kib == 0)
+		return map(j, t->arena_bytes, PROT_READ | PROT_WRITE, what, &t->arena);
+	int r = map(j, t->arena_bytes, PROT_NONE, what, &t->arena);
+
+	if (r == 0)
+		r = call(j, &result, SYS_munlock, t->arena, t->arena_bytes, 0, 0, 0, 0);
+	if (r == 0)
+		r = call(j, &result, SYS_mprotect, t->arena, t->arena_bytes,
+			PROT_READ | PROT_WRITE, 0, 0, 0);
+	if (r == 0 && result != 0)
+		r = err_set(j->err, (int)result,
+			"it cannot make memory for %s writable: %s", what,
+			strerror((int)-result));
+	return r;
 }
 
 /* The main thread's clear_child_tid word: the core watches it for exec and exit. */
@@ -210,8 +326,9 @@ static uint64_t tid_word(struct job *j)
 	uint64_t word = 0;
 	int64_t result;
 
-	/* The answer goes to where the args will stand. */
-	if (j->borrow.tid != j->pid ||
+	/* The answer goes to where the args will stand.  Under a filter that sees it,
+	 * no call is made that can be done without. */
+	if (j->borrow.tid != j->pid || is_watched(j) ||
 		call(j, &result, SYS_prctl, PR_GET_TID_ADDRESS, j->task->arena, 0, 0, 0,
 			0) != 0 ||
 		result != 0 ||
@@ -234,6 +351,7 @@ static int write_args(struct job *j)
 		.image_bytes = t->image_bytes,
 		.vdso = vdso != NULL ? vdso->start : 0,
 		.tid_word = tid_word(j),
+		.avoid = j->avoid,
 		.program_pid = j->status.inner_pid,
 		.recorder_pid = proc_same_pid_namespace(j->pid) ? (int32_t)getpid() : 0,
 	};
@@ -246,6 +364,74 @@ static int write_args(struct job *j)
 	return r;
 }
 
+/* Before Linux 5.16 a task that a filter kills takes along all who share its memory. */
+static bool kernel_spares_program(void)
+{
+	struct utsname u;
+	unsigned major = 0, minor = 0;
+
+	return uname(&u) == 0 && sscanf(u.release, "%u.%u", &major, &minor) == 2 &&
+	       (major > 5 || (major == 5 && minor >= 16));
+}
+
+/* The task will inherit the filters.  What they let it do is known before it is made,
+ * or, with force, not at all. */
+static int judge_filters(struct job *j)
+{
+	struct filters filters;
+
+	if (!j->borrow.filtered)
+		return 0;
+	if (j->borrow.own) {
+		j->avoid = j->own_avoid;
+		return 0;
+	}
+	int r = filters_read(j->borrow.tid, &filters);
+
+	if (r == 0) {
+		r = filters_judge(&filters, &j->avoid, j->err);
+		filters_done(&filters);
+		return r;
+	}
+	if (!j->search.force)
+		return err_set(j->err, -E_REFUSED,
+			"it runs under a seccomp filter, and what that would do to the "
+			"sampler cannot be told (%s); --force tries in spite of it",
+			strerror(-r));
+	if (!kernel_spares_program())
+		return err_set(j->err, -E_REFUSED,
+			"it runs under a seccomp filter, which before Linux 5.16 could end "
+			"it together with the sampler; --force does not go that far");
+	/* As little as possible, but for what confines the superuser's task. */
+	j->avoid = geteuid() == 0
+			   ? 0
+			   : (uint32_t) ~(CORE_AVOID_CORE_LIMIT | CORE_AVOID_PROC);
+	return 0;
+}
+
+static int clone_refused(struct job *j, int code)
+{
+	struct proc_limits limits;
+
+	if (code == -EPERM || code == -EACCES || code == -ENOSYS)
+		return err_set(j->err, -E_REFUSED,
+			"it may not start the sampler's task (clone: %s): a seccomp filter, "
+			"a security module or an emulator forbids it",
+			strerror(-code));
+	proc_limits_read(j->pid, &limits);
+	if (code == -EAGAIN && limits.processes != LIMIT_NONE)
+		return err_set(j->err, code,
+			"its user has as many tasks as he may (RLIMIT_NPROC, %llu), so the "
+			"sampler's cannot be started; raise it first: prlimit --nproc=%llu "
+			"--pid %d",
+			(unsigned long long)limits.processes,
+			(unsigned long long)limits.processes + 8, (int)j->pid);
+	return err_set(j->err, code, "it cannot start the sampler's task: %s%s",
+		strerror(-code),
+		code == -EAGAIN ? " (pids.max of its cgroup, or kernel.threads-max)"
+				: "");
+}
+
 /* Map, fill and clone.  Once the clone has run there is no way back but orders. */
 static int put_in(struct job *j)
 {
@@ -254,12 +440,13 @@ static int put_in(struct job *j)
 
 	t->image_bytes = (uint64_t)(core_image_end - core_image);
 	t->arena_bytes = CORE_ARENA_BYTES;
-	int r = map(j, t->image_bytes, PROT_READ | PROT_EXEC, "the sampler's code",
-		&t->image);
+	int r = judge_filters(j);
 
 	if (r == 0)
-		r = map(j, t->arena_bytes, PROT_READ | PROT_WRITE,
-			"the sampler's tables", &t->arena);
+		r = map(j, t->image_bytes, PROT_READ | PROT_EXEC, "the sampler's code",
+			&t->image);
+	if (r == 0)
+		r = map_arena(j);
 	if (r == 0)
 		r = write_memory(j, t->image, core_image, t->image_bytes);
 	if (r == 0)
@@ -268,10 +455,7 @@ static int put_in(struct job *j)
 		r = call(j, &result, SYS_clone, CORE_CLONE_FLAGS,
 			core_stack_top(t->arena) - 16, 0, 0, 0, 0);
 	if (r == 0 && result < 0)
-		r = err_set(j->err, (int)result, "it cannot start a task: %s%s",
-			strerror((int)-result),
-			result == -EAGAIN ? " (its limit of processes is reached)"
-					  : "");
+		r = clone_refused(j, (int)result);
 	if (r != 0) {
 		unmap(j, t->image, t->image_bytes);
 		unmap(j, t->arena, t->arena_bytes);
@@ -281,22 +465,13 @@ static int put_in(struct job *j)
 	return 0;
 }
 
-/* A child of any thread of the program with that id in its own namespace. */
-static pid_t find_child(pid_t pid, pid_t inner)
+static bool program_ended(pid_t pid)
 {
-	struct proc_ids children;
-	pid_t found = 0;
+	struct proc_stat st;
 
-	if (proc_children(pid, &children) != 0)
-		return 0;
-	for (size_t i = 0; i < children.count && found == 0; i++) {
-		struct proc_status st;
-
-		if (proc_status_read(children.id[i], &st) == 0 && st.inner_pid == inner)
-			found = children.id[i];
-	}
-	proc_ids_done(&children);
-	return found;
+	/* On its way there it has no memory any more. */
+	return proc_stat_read(pid, 0, &st) != 0 || st.state == 'Z' || st.state == 'X' ||
+	       proc_image_mark(pid) == 0;
 }
 
 static bool has_ended(int pidfd, int ms)
@@ -326,11 +501,34 @@ static int open_ring(pid_t task)
 	return fd;
 }
 
-static bool program_lives(pid_t pid)
+/* It ended before it had a ring: by its status, why. */
+static int task_failed(pid_t task, struct err *err)
 {
-	struct proc_stat st;
+	static const char *const words[] = {
+		[CORE_EXIT_RING] = "no memory for its ring (a limit on memory?)",
+		[CORE_EXIT_ARENA] = "no room for its tables",
+		[CORE_EXIT_FILES] = "close_range is forbidden (by a seccomp filter?)",
+		[CORE_EXIT_SIGNALS] =
+			"rt_sigaction is forbidden (by a seccomp filter?)",
+	};
+	int status = proc_wait_status(task);
+	unsigned code = status >= 0 && WIFEXITED(status) ? WEXITSTATUS(status) : 0;
 
-	return proc_stat_read(pid, 0, &st) == 0 && st.state != 'Z' && st.state != 'X';
+	int signal = status >= 0 && WIFSIGNALED(status) ? WTERMSIG(status)
+		     : code > 128                       ? (int)code - 128
+							: 0;
+
+	if (signal != 0)
+		return err_set(err, -E_GONE,
+			"the sampler's task was killed as it started, by %s%s",
+			strsignal(signal),
+			signal == SIGSYS ? " of a seccomp filter" : "");
+	if (code != 0 && code < sizeof(words) / sizeof(words[0]))
+		return err_set(err, -E_GONE, "the sampler's task could not start: %s",
+			words[code]);
+	return err_set(err, -E_GONE,
+		"the sampler's task ended as it started (does a seccomp filter or a "
+		"security module forbid what it needs?)");
 }
 
 /* Find the task from outside, and its ring: descriptor 0 of an otherwise empty table.
@@ -342,18 +540,19 @@ static int find_task(struct inject_task *t, struct err *err)
 	do {
 		if (t->task == 0)
 			t->task = find_child(t->program, t->inner_task);
+		/* Its children are no longer its own then. */
+		if (t->task == 0 && program_ended(t->program))
+			return err_set(err, -ESRCH, "it has ended");
 		if (t->task != 0 && t->task_pidfd < 0)
 			t->task_pidfd = (int)syscall(SYS_pidfd_open, t->task, 0);
 		if (t->task_pidfd >= 0 && has_ended(t->task_pidfd, 0))
-			return err_set(err, -E_GONE,
-				"the sampler task ended as it started (does a seccomp filter "
-				"or a security module forbid what it needs?)");
+			return task_failed(t->task, err);
 		if (t->task_pidfd >= 0)
 			t->ring_fd = open_ring(t->task);
 		if (t->ring_fd >= 0)
 			return 0;
 		/* The task then leaves by itself, and has maybe gone already. */
-		if (!program_lives(t->program))
+		if (is_over(t->program))
 			return err_set(err, -ESRCH, "the process has ended");
 		clock_sleep_ns(NAP_NS);
 	} while (clock_monotonic_ns() < end);
@@ -368,7 +567,7 @@ static void reap_old_tasks(struct job *j)
 	struct proc_ids children;
 	int64_t ignored;
 
-	if (proc_children(j->pid, &children) != 0)
+	if (is_watched(j) || proc_children(j->pid, &children) != 0)
 		return;
 	for (size_t i = 0; i < children.count; i++) {
 		struct proc_stat st;
@@ -412,17 +611,14 @@ static void start_job(struct job *j)
 
 /* --- stop --- */
 
-/* A task that was killed has left its ring mapped, too. */
+/* A task that was killed has left its ring mapped.  There is but one task in a program,
+ * so whatever bears this name is of one that has gone. */
 static void unmap_ring(struct job *j)
 {
-	struct stat st;
-
-	if (fstat(j->task->ring_fd, &st) != 0)
-		return;
 	for (size_t i = 0; i < j->maps.count; i++) {
 		const struct proc_map *m = &j->maps.map[i];
 
-		if (m->inode == st.st_ino && strcmp(m->path, RING_PATH) == 0)
+		if (m->shared && strcmp(m->path, RING_PATH) == 0)
 			unmap(j, m->start, m->end - m->start);
 	}
 }
@@ -443,8 +639,11 @@ static void stop_job(struct job *j)
 		}
 		if (same)
 			unmap(j, t->image, t->image_bytes);
-		(void)call(j, &ignored, SYS_wait4, (uint64_t)t->inner_task, 0,
-			(uint64_t)(unsigned)WAIT_CLONE | 1 /* WNOHANG */, 0, 0, 0);
+		/* A filter that sees it may have another mind about this call. */
+		if (!is_watched(j))
+			(void)call(j, &ignored, SYS_wait4, (uint64_t)t->inner_task, 0,
+				(uint64_t)(unsigned)WAIT_CLONE | 1 /* WNOHANG */, 0, 0,
+				0);
 		t->held_ns += borrow_end(&j->borrow);
 	}
 	close_program(j);
@@ -483,16 +682,55 @@ static int run_in_thread(void (*run)(struct job *j), struct job *j)
 	return j->result;
 }
 
-int inject_start(
-	pid_t pid, uint64_t image_mark, struct inject_task *ret_task, struct err *err)
+/* Each attempt in a thread of its own, the end of which lets go of a thread that did
+ * not stop.  One that is busy in the kernel may come out of it. */
+static int run_job(void (*run)(struct job *j), struct job *j)
 {
+	int64_t end = clock_monotonic_ns() + HOLD_WAIT_MS * 1000000ll;
+
+	for (;;) {
+		int r = run_in_thread(run, j);
+		bool again = (r == -EBUSY || (r == -E_TIMEOUT && j->search.next != 0));
+
+		if (!again || clock_monotonic_ns() > end)
+			return r;
+		if (r == -EBUSY)
+			clock_sleep_ns(BUSY_NAP_NS);
+	}
+}
+
+/* How many filters this process has, if the calls that are needed pass them all; it is
+ * tried once. */
+static int own_filters(uint32_t *ret_avoid)
+{
+	static int count = -1;
+	static uint32_t avoid;
+	struct proc_status status;
+	struct err unsaid;
+
+	if (count < 0)
+		count = proc_status_read(getpid(), &status) == 0 &&
+					status.seccomp != 0 && status.filters > 0 &&
+					filters_try_own(&avoid, &unsaid) == 0
+				? status.filters
+				: 0;
+	*ret_avoid = avoid;
+	return count;
+}
+
+int inject_start(pid_t pid, uint64_t image_mark, unsigned flags,
+	struct inject_task *ret_task, struct err *err)
+{
+	bool force = (flags & INJECT_FORCE) != 0;
 	struct inject_task t = {
 		.program = pid,
 		.task_pidfd = -1,
 		.ring_fd = -1,
 		.image_mark = image_mark,
 	};
-	struct job j = { .pid = pid, .task = &t, .err = err, .mem_fd = -1 };
+	struct job j = {
+		.pid = pid, .task = &t, .err = err, .mem_fd = -1, .search.force = force
+	};
 	_cleanup_close_ int turn = take_turn(pid);
 	pid_t other = inject_find_task(pid);
 
@@ -500,7 +738,18 @@ int inject_start(
 		return err_set(err, -E_REFUSED,
 			"it is already being recorded (by sampler task %d)",
 			(int)other);
-	int r = run_in_thread(start_job, &j);
+	if ((flags & INJECT_DESCENDANT) != 0)
+		t.own_filters = j.search.own_filters = own_filters(&j.own_avoid);
+	int r = proc_limits_room(pid, CORE_ARENA_BYTES + RING_ROOM_BYTES, err);
+
+	if (r == 0)
+		r = proc_limits_tasks(pid, err);
+	if (r == 0)
+		r = run_job(start_job, &j);
+	t.forced = force;
+	/* Of a program that ends in the middle every step may be the one that fails. */
+	if (r != 0 && r != -E_GONE && program_ended(pid))
+		return err_set(err, -ESRCH, "it has ended");
 
 	if (r != 0)
 		return r;
@@ -520,7 +769,13 @@ int inject_start(
 
 int inject_stop(struct inject_task *t, struct err *err)
 {
-	struct job j = { .pid = t->program, .task = t, .err = err, .mem_fd = -1 };
+	struct job j = { .pid = t->program,
+		.task = t,
+		.err = err,
+		.leaving = true,
+		.mem_fd = -1,
+		.search.force = t->forced,
+		.search.own_filters = t->own_filters };
 	int turn = take_turn(t->program);
 	int r = 0;
 
@@ -528,7 +783,7 @@ int inject_stop(struct inject_task *t, struct err *err)
 		r = err_set(err, -E_TIMEOUT,
 			"the sampler task has not left; its memory stays mapped in the program");
 	else
-		r = run_in_thread(stop_job, &j);
+		r = run_job(stop_job, &j);
 	/* A program that has ended has nothing of ours. */
 	if (r == -ESRCH)
 		r = 0;

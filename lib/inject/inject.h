@@ -29,22 +29,33 @@ struct inject_task {
 	int ring_fd;      /* owned: the ring's memfd, read and write */
 	uint64_t image, image_bytes;
 	uint64_t arena, arena_bytes;
+	bool forced;
+	int own_filters;     /* inherited from this process, and let the calls pass */
 	bool arena_gone;     /* set by the caller: the task unmapped it (RING_LEFT) */
 	int64_t held_ns;     /* the borrowed thread was held so long, all told */
 	uint64_t image_mark; /* proc_image_mark() of the program it was put into */
 };
 
+enum inject_flags {
+	/* Also under a seccomp filter that can be neither set aside nor read, and that
+	 * may end the program for one of the borrowed calls. */
+	INJECT_FORCE = 1u << 0,
+	/* It comes from a process that this one has forked: a filter of both is one
+	 * that was inherited, if it has no more of them. */
+	INJECT_DESCENDANT = 1u << 1,
+};
+
 /*
  * Start the task in process pid.  image_mark: what proc_image_mark() said when the
  * caller looked into it, to be refused if it has executed another program since; 0: as
- * it is. On failure nothing is left in the program, or, when it cannot be taken back
- * any more, the err text says what.
+ * it is.  flags: enum inject_flags.  On failure nothing is left in the program, or,
+ * when it cannot be taken back any more, the err text says what.
  *
  * Returns 0; -EPERM not allowed; -ESRCH no such process; -E_REFUSED not safe now;
  * -E_TIMEOUT no thread could be held; others as they come.
  */
-int inject_start(
-	pid_t pid, uint64_t image_mark, struct inject_task *ret_task, struct err *err);
+int inject_start(pid_t pid, uint64_t image_mark, unsigned flags,
+	struct inject_task *ret_task, struct err *err);
 
 /*
  * The task has been ordered to leave: wait until it has provably gone, then unmap

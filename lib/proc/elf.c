@@ -123,6 +123,19 @@ static int symbols_of_section(Elf_Scn *section, const GElf_Shdr *head, Elf *elf,
 	return found;
 }
 
+static void note_section(Elf *elf, const GElf_Shdr *head, uint64_t bias,
+	struct elf_symbol *symbols, size_t count, int *found)
+{
+	size_t names;
+
+	if (elf_getshdrstrndx(elf, &names) != 0)
+		return;
+	const char *name = elf_strptr(elf, names, head->sh_name);
+
+	if (name != NULL && name[0] == '.')
+		note(symbols, count, name, bias + head->sh_addr, found);
+}
+
 static int symbols_of_file(
 	int fd, const struct proc_map *first, struct elf_symbol *symbols, size_t count)
 {
@@ -142,10 +155,13 @@ static int symbols_of_file(
 	for (Elf_Scn *s = NULL; (s = elf_nextscn(elf, s)) != NULL;) {
 		GElf_Shdr head;
 
-		if (gelf_getshdr(s, &head) == NULL ||
-			(head.sh_type != SHT_DYNSYM && head.sh_type != SHT_SYMTAB))
+		if (gelf_getshdr(s, &head) == NULL)
 			continue;
-		found += symbols_of_section(s, &head, elf, bias, symbols, count);
+		if (head.sh_type == SHT_DYNSYM || head.sh_type == SHT_SYMTAB)
+			found +=
+				symbols_of_section(s, &head, elf, bias, symbols, count);
+		else if ((head.sh_flags & SHF_ALLOC) != 0)
+			note_section(elf, &head, bias, symbols, count, &found);
 	}
 	(void)elf_end(elf);
 	return found;

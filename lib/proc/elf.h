@@ -15,7 +15,8 @@
 #include "proc/maps.h"
 #include "proc/mem.h"
 
-/* One symbol wanted: name is set by the caller; address is found, 0 until then. */
+/* One symbol wanted: name is set by the caller; address is found, 0 until then.  A name
+ * that begins with a dot is that of a section, which only files have. */
 struct elf_symbol {
 	const char *name;
 	uint64_t address; /* in the process */

@@ -71,6 +71,24 @@ int proc_stat_read(pid_t pid, pid_t tid, struct proc_stat *ret)
 	return r != 0 ? r : proc_stat_parse(buf_text(&text), ret);
 }
 
+int proc_wait_status(pid_t pid)
+{
+	char path[64];
+	_cleanup_buf_ struct buf text = BUF_INIT(SMALL_FILE_BYTES);
+	struct proc_stat st;
+	int status;
+
+	(void)snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+	if (read_small(path, &text) != 0 ||
+		proc_stat_parse(buf_text(&text), &st) != 0 ||
+		(st.state != 'Z' && st.state != 'X'))
+		return -1;
+	/* It is the last word. */
+	const char *last = strrchr(buf_text(&text), ' ');
+
+	return last != NULL && sscanf(last, "%d", &status) == 1 ? status : -1;
+}
+
 /* Where the kernel put its random bytes for the program, 0 when that cannot be told. */
 static uint64_t random_bytes_address(pid_t pid)
 {
@@ -130,6 +148,7 @@ void proc_status_parse(const char *text, struct proc_status *ret)
 {
 	struct proc_status s = { 0 };
 	const char *at = field(text, "Uid");
+	unsigned long long kib;
 	unsigned id;
 	int number;
 
@@ -144,6 +163,11 @@ void proc_status_parse(const char *text, struct proc_status *ret)
 	at = field(text, "Seccomp");
 	if (at != NULL && sscanf(at, "%d", &number) == 1)
 		s.seccomp = number;
+	at = field(text, "Seccomp_filters");
+	s.filters = at != NULL && sscanf(at, "%d", &number) == 1 ? number : -1;
+	at = field(text, "VmLck");
+	if (at != NULL && sscanf(at, "%llu", &kib) == 1)
+		s.locked_kib = kib;
 	/* One number a namespace, the innermost last. */
 	at = field(text, "NSpid");
 	for (int used;
@@ -160,17 +184,31 @@ void proc_status_parse(const char *text, struct proc_status *ret)
 	*ret = s;
 }
 
-int proc_status_read(pid_t pid, struct proc_status *ret)
+static int read_status(const char *path, struct proc_status *ret)
 {
-	char path[64];
 	_cleanup_buf_ struct buf text = BUF_INIT(SMALL_FILE_BYTES);
-
-	(void)snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
 	int r = read_small(path, &text);
 
 	if (r == 0)
 		proc_status_parse(buf_text(&text), ret);
 	return r;
+}
+
+int proc_status_read(pid_t pid, struct proc_status *ret)
+{
+	char path[64];
+
+	(void)snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
+	return read_status(path, ret);
+}
+
+int proc_thread_status_read(pid_t pid, pid_t tid, struct proc_status *ret)
+{
+	char path[64];
+
+	(void)snprintf(
+		path, sizeof(path), "/proc/%d/task/%d/status", (int)pid, (int)tid);
+	return read_status(path, ret);
 }
 
 int proc_cmdline_read(pid_t pid, struct buf *b)

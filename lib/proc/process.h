@@ -23,6 +23,10 @@ struct proc_stat {
  * -ESRCH or -ENOENT when it is not there. */
 int proc_stat_read(pid_t pid, pid_t tid, struct proc_stat *ret);
 
+/* The wait status of a process that has ended and is not reaped; -1 where that is not
+ * to be had. */
+int proc_wait_status(pid_t pid);
+
 /* Parse the text of a stat file (for tests). */
 int proc_stat_parse(const char *text, struct proc_stat *ret);
 
@@ -43,10 +47,14 @@ struct proc_status {
 	pid_t tracer;    /* 0: none */
 	pid_t inner_pid; /* in its own pid namespace */
 	int seccomp;     /* 0 none, 1 strict, 2 filter */
+	int filters;     /* how many; -1 where the kernel does not say */
 	bool shadow_stack;
+	uint64_t locked_kib; /* memory that is locked (VmLck) */
 };
 
 int proc_status_read(pid_t pid, struct proc_status *ret);
+/* Of one thread: filters, for example, are its own. */
+int proc_thread_status_read(pid_t pid, pid_t tid, struct proc_status *ret);
 void proc_status_parse(const char *text, struct proc_status *ret);
 
 /* Command line as words, each ended by a NUL, appended to b; 0 or a negative code. */

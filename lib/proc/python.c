@@ -11,6 +11,7 @@
 #include "proc/elf.h"
 #include "proc/maps.h"
 #include "proc/mem.h"
+#include "proc/pytype.h"
 
 enum {
 	SYM_RUNTIME,
@@ -18,6 +19,7 @@ enum {
 	SYM_VERSION,     /* Py_Version, 3.11 and later */
 	SYM_GET_VERSION, /* in every CPython */
 	SYM_PYPY,
+	SYM_SECTION, /* of _PyRuntime alone, 3.10 and later */
 	SYM_COUNT,
 };
 
@@ -174,6 +176,7 @@ static bool look_into(struct proc_mem *mem, const struct proc_maps *maps, size_t
 		[SYM_VERSION] = { .name = "Py_Version" },
 		[SYM_GET_VERSION] = { .name = "Py_GetVersion" },
 		[SYM_PYPY] = { .name = "pypy_execute_source" },
+		[SYM_SECTION] = { .name = ".PyRuntime" },
 	};
 	unsigned char bytes[PY_DEBUG_OFFSETS_BYTES];
 
@@ -185,9 +188,11 @@ static bool look_into(struct proc_mem *mem, const struct proc_maps *maps, size_t
 		f->kind = PYTHON_PYPY;
 		return true;
 	}
-	if (symbols[SYM_GET_VERSION].address == 0)
+	/* A static program has no symbols once it is stripped, but its sections. */
+	f->stripped = symbols[SYM_GET_VERSION].address == 0;
+	if (f->stripped && symbols[SYM_SECTION].address == 0)
 		return false;
-	f->runtime = symbols[SYM_RUNTIME].address;
+	f->runtime = symbols[f->stripped ? SYM_SECTION : SYM_RUNTIME].address;
 	f->code_type = symbols[SYM_CODE_TYPE].address;
 	uint32_t hex = version_in(mem, maps, first, symbols);
 
@@ -195,7 +200,7 @@ static bool look_into(struct proc_mem *mem, const struct proc_maps *maps, size_t
 		f->kind = PYTHON_STARTING;
 		return true;
 	}
-	if (f->runtime == 0 || f->code_type == 0) {
+	if (f->runtime == 0 || (f->code_type == 0 && !f->stripped)) {
 		set_version(f, hex);
 		f->kind = hex >> 16 < PY_VERSION_OF(3, 8) ? PYTHON_TOO_OLD
 							  : PYTHON_DAMAGED;
@@ -204,6 +209,11 @@ static bool look_into(struct proc_mem *mem, const struct proc_maps *maps, size_t
 	size_t size = proc_mem_read_some(mem, f->runtime, bytes, sizeof(bytes));
 
 	judge(f, hex, bytes, size);
+	if (f->stripped && f->kind == PYTHON_CPYTHON) {
+		f->code_type = pytype_of_code(mem, &f->layout, f->runtime);
+		if (f->code_type == 0)
+			f->kind = PYTHON_IDLE;
+	}
 	return true;
 }
 
@@ -250,9 +260,31 @@ static void search_objects(struct proc_mem *mem, const struct proc_maps *maps,
 			(name_promises(&maps->map[i]) || i == 0) != promising ||
 			!look_into(mem, maps, i, &f))
 			continue;
-		if (best->kind == PYTHON_NONE || (is_up(mem, &f) && !is_up(mem, best)))
+		if (best->kind == PYTHON_NONE ||
+			(is_up(mem, &f) && !is_up(mem, best))) {
 			*best = f;
+		} else if (is_up(mem, &f)) {
+			(void)snprintf(best->other_version, sizeof(best->other_version),
+				"%s", f.version);
+			(void)snprintf(best->other_object, sizeof(best->other_object),
+				"%s", f.object);
+		}
 	}
+}
+
+/* Who may read the list of mappings may not always read what is mapped. */
+static int check_readable(struct proc_mem *mem, const struct proc_maps *maps)
+{
+	char byte;
+	int r;
+
+	for (size_t i = 0; i < maps->count; i++) {
+		if (!maps->map[i].readable)
+			continue;
+		r = proc_mem_read(mem, maps->map[i].start, &byte, 1);
+		return r == -EPERM || r == -EACCES ? r : 0;
+	}
+	return 0;
 }
 
 int python_find(pid_t pid, struct python_found *ret, struct err *err)
@@ -265,6 +297,12 @@ int python_find(pid_t pid, struct python_found *ret, struct err *err)
 	if (r != 0)
 		return r;
 	proc_mem_init(&mem, pid);
+	r = check_readable(&mem, &maps);
+	if (r != 0) {
+		proc_mem_done(&mem);
+		proc_maps_done(&maps);
+		return err_set(err, r, "its memory cannot be read: %s", strerror(-r));
+	}
 	/* Likely names first, the executable among them; then everything else: a
 	 * library may have been renamed. */
 	search_objects(&mem, &maps, true, &best);
@@ -274,6 +312,35 @@ int python_find(pid_t pid, struct python_found *ret, struct err *err)
 	proc_maps_done(&maps);
 	*ret = best;
 	return 0;
+}
+
+bool python_left_traces(pid_t pid)
+{
+	/* CPython looks it up in the environment: Python/preconfig.c and before. */
+	static const char trace[] = "PYTHONUNBUFFERED";
+	struct proc_maps maps;
+	struct proc_mem mem;
+	bool found = false;
+
+	if (proc_maps_read(pid, &maps, NULL) != 0)
+		return false;
+	proc_mem_init(&mem, pid);
+	for (size_t i = 0; i < maps.count && !found; i++) {
+		const struct proc_map *m = &maps.map[i];
+
+		if (m->path[0] != '/' || !m->readable || m->writable ||
+			strcmp(m->path, maps.map[0].path) != 0 ||
+			m->end - m->start > SEARCH_BYTES)
+			continue;
+		_cleanup_free_ char *bytes = xmalloc(m->end - m->start);
+		size_t size =
+			proc_mem_read_some(&mem, m->start, bytes, m->end - m->start);
+
+		found = memmem(bytes, size, trace, sizeof(trace) - 1) != NULL;
+	}
+	proc_mem_done(&mem);
+	proc_maps_done(&maps);
+	return found;
 }
 
 const char *python_refusal(const struct python_found *f, char *text, size_t size)
@@ -287,6 +354,15 @@ const char *python_refusal(const struct python_found *f, char *text, size_t size
 		return "has not started its Python interpreter yet";
 	case PYTHON_PYPY:
 		return "runs PyPy; pystack samples CPython 3.8 to 3.15 only";
+	case PYTHON_IDLE:
+		(void)snprintf(text, size,
+			"runs CPython %s without symbols, and no thread of it runs Python now, "
+			"by which the rest could be found; try again",
+			f->version);
+		return text;
+	case PYTHON_STRIPPED:
+		return "looks like a Python whose symbols were stripped; before CPython 3.10 "
+		       "they are needed: link it with -Wl,--export-dynamic, or leave out strip";
 	case PYTHON_TOO_OLD:
 		(void)snprintf(text, size,
 			"runs CPython %s; pystack samples CPython 3.8 to 3.15",

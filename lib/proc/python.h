@@ -20,6 +20,8 @@ enum python_kind {
 	PYTHON_FREE_THREADED,
 	PYTHON_DAMAGED, /* its published offsets cannot be */
 	PYTHON_PYPY,
+	PYTHON_IDLE,     /* stripped, and no thread tells what is missing */
+	PYTHON_STRIPPED, /* nothing but its texts tells that it is one */
 };
 
 struct python_found {
@@ -28,7 +30,10 @@ struct python_found {
 	char object[512]; /* path of the file that holds the runtime */
 	uint64_t runtime;
 	uint64_t code_type;
+	bool stripped; /* found without symbols */
 	struct py_layout layout;
+	/* Another one that is up in the same process, "" for none. */
+	char other_version[64], other_object[512];
 };
 
 /*
@@ -36,6 +41,12 @@ struct python_found {
  * a negative code when the process cannot be looked into.
  */
 int python_find(pid_t pid, struct python_found *ret, struct err *err);
+
+/*
+ * Does a program in which none was found look as if it were one, without its symbols?
+ * Searches its constants, which takes some ms.
+ */
+bool python_left_traces(pid_t pid);
 
 /*
  * The same from what a task said of itself: the address and first bytes of the

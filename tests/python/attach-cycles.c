@@ -167,7 +167,7 @@ int main(int argc, char **argv)
 		struct inject_task task;
 		bool left = false;
 
-		if (inject_start(pid, 0, &task, &err) != 0) {
+		if (inject_start(pid, 0, 0, &task, &err) != 0) {
 			/* At times no thread is at a safe place: that is an answer. */
 			refused++;
 			i--;

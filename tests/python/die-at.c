@@ -1,13 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Preloaded into a program: kills it by SIGKILL right before its call number DIE_AT of
- * ptrace, or of pwrite (which writes into another process's memory).  What it had begun
- * by then stays as it is.
+ * ptrace, or of pwrite (which writes into another process's memory); or stops it before
+ * its call number STOP_AT.  What it had begun by then stays as it is.  With
+ * NO_LONG_WRITE pwrite fails for more than 16 KiB, as for code where the kernel is
+ * hardened.
  */
 #include <dlfcn.h>
+#include <errno.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdlib.h>
+#include <sys/syscall.h>
 #include <sys/types.h>
 #include <unistd.h>
 
@@ -15,10 +19,14 @@ static int calls;
 
 static void count_call(void)
 {
-	const char *at = getenv("DIE_AT");
+	const char *die_at = getenv("DIE_AT"), *stop_at = getenv("STOP_AT");
 
-	if (at != NULL && ++calls == atoi(at))
+	calls++;
+	if (die_at != NULL && calls == atoi(die_at))
 		(void)kill(getpid(), SIGKILL);
+	if (stop_at != NULL && calls == atoi(stop_at))
+		(void)syscall(
+			SYS_tgkill, getpid(), (pid_t)syscall(SYS_gettid), SIGSTOP);
 }
 
 long ptrace(int request, ...);
@@ -48,6 +56,10 @@ ssize_t pwrite(int fd, const void *bytes, size_t size, off_t offset)
 		real = (ssize_t(*)(int, const void *, size_t, off_t))dlsym(
 			RTLD_NEXT, "pwrite");
 	count_call();
+	if (size > 16384 && getenv("NO_LONG_WRITE") != NULL) {
+		errno = EIO;
+		return -1;
+	}
 	return real(fd, bytes, size, offset);
 }
 

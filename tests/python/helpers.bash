@@ -69,3 +69,19 @@ has_function() { # file function
 collapsed() {
     "$PYSTACK" script --format collapsed "$@"
 }
+
+# Users without rights can come by what is in the test's folder.
+open_to_everyone() {
+    chmod 755 "$BATS_RUN_TMPDIR" "$BATS_TEST_TMPDIR"
+}
+
+# A pystack for users without rights, bin/pystack, wherever it was built.
+for_everyone() {
+    mkdir -p -m 755 bin
+    cp "$PYSTACK" bin/pystack
+    chmod 755 bin/pystack
+}
+
+as_nobody() {
+    setpriv --reuid 65534 --regid 65534 --clear-groups "$@"
+}

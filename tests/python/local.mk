@@ -2,6 +2,10 @@
 # Over every CPython found: what needs a program to be sampled.
 python_tests = \
 	tests/python/attach.bats \
+	tests/python/attach-binaries.bats \
+	tests/python/attach-everywhere.bats \
+	tests/python/attach-filters.bats \
+	tests/python/attach-states.bats \
 	tests/python/guests.bats \
 	tests/python/matrix.bats \
 	tests/python/names.bats \
@@ -30,12 +34,14 @@ EXTRA_DIST += \
 	tests/python/apps/oracle.py \
 	tests/python/apps/parked.py \
 	tests/python/apps/pool.py \
+	tests/python/apps/quiet.py \
 	tests/python/apps/reaper.py \
 	tests/python/apps/reuse.py \
 	tests/python/apps/shares.py \
 	tests/python/apps/surroundings.py \
 	tests/python/apps/tasks.py \
 	tests/python/apps/tree.py \
+	tests/python/apps/under.py \
 	tests/python/apps/waiter.py \
 	tests/python/apps/wsgi.py \
 	tests/python/check-reuse.py \
@@ -51,12 +57,15 @@ check_PROGRAMS += \
 	tests/python/attach-cycles \
 	tests/python/die-at.so \
 	tests/python/guest.so \
+	tests/python/host \
 	tests/python/naive-reader.so \
 	tests/python/oracle-check \
 	tests/python/print-layout \
 	tests/python/ring-state
 tests_python_attach_cycles_SOURCES = tests/python/attach-cycles.c
 tests_python_attach_cycles_LDADD = $(LIBPYSTACK)
+tests_python_host_SOURCES = tests/python/host.c
+tests_python_host_LDADD = -ldl -lpthread
 tests_python_oracle_check_SOURCES = tests/python/oracle-check.c
 tests_python_oracle_check_LDADD = $(LIBPYSTACK)
 tests_python_print_layout_SOURCES = tests/python/print-layout.c

@@ -7,7 +7,9 @@ unit_tests = \
 	tests/unit/t-file \
 	tests/unit/t-file-damage \
 	tests/unit/t-file-writer \
+	tests/unit/t-filter \
 	tests/unit/t-layout \
+	tests/unit/t-limits \
 	tests/unit/t-lines \
 	tests/unit/t-parse \
 	tests/unit/t-preload \
@@ -38,6 +40,10 @@ tests_unit_lines_check_SOURCES = tests/unit/lines-check.c
 tests_unit_lines_check_LDADD = $(LIBPYSTACK)
 tests_unit_t_base_SOURCES = tests/unit/t-base.c
 tests_unit_t_base_LDADD = $(LIBPYSTACK)
+tests_unit_t_filter_SOURCES = tests/unit/t-filter.c
+tests_unit_t_filter_LDADD = $(LIBPYSTACK)
+tests_unit_t_limits_SOURCES = tests/unit/t-limits.c
+tests_unit_t_limits_LDADD = $(LIBPYSTACK)
 tests_unit_t_layout_SOURCES = tests/unit/t-layout.c
 tests_unit_t_layout_LDADD = $(LIBPYSTACK)
 tests_unit_t_lines_SOURCES = tests/unit/t-lines.c

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef PROC_LIMITS_H
+#define PROC_LIMITS_H
+
+/* How much room a process has below its limits. */
+
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/err.h"
+
+#define LIMIT_NONE UINT64_MAX
+
+struct proc_limits {
+	uint64_t address_space; /* RLIMIT_AS, bytes */
+	uint64_t locked;        /* RLIMIT_MEMLOCK, bytes */
+	uint64_t processes;     /* RLIMIT_NPROC */
+};
+
+/* Soft limits, LIMIT_NONE for those that are not set or not known. */
+void proc_limits_read(pid_t pid, struct proc_limits *ret);
+void proc_limits_parse(const char *text, struct proc_limits *ret);
+
+/*
+ * May it map so many bytes more, and go on as before?  Returns 0, or -ENOMEM and words
+ * when its limit of address space leaves no room for that and as much again.
+ */
+int proc_limits_room(pid_t pid, uint64_t bytes, struct err *err);
+
+/*
+ * May there be a task more in its cgroup?  Returns 0, also where that cannot be told,
+ * or -EAGAIN and words when the pids controller of it or of one above leaves no room
+ * for two.
+ */
+int proc_limits_tasks(pid_t pid, struct err *err);
+
+/* The folder of a cgroup in which the pids controller limits it, from the text of
+ * /proc/PID/cgroup: owned; NULL when there is none. */
+char *proc_limits_pids_folder(const char *text);
+
+#endif
