@@ -1048,6 +1048,9 @@ static void say_strangers(struct recorder *r)
 	for (size_t i = 0; i < r->tree.count; i++) {
 		const struct tree_process *p = r->tree.list[i];
 
+		if (p->segment != 0 && p->follow == NULL && p->reason[0] != '\0')
+			msg_info("process %d (%s) is not recorded any more: %s",
+				(int)p->pid, p->what, p->reason);
 		if (p->parent == NULL || p->segment != 0 || p->ours)
 			continue;
 		brief += p->brief;

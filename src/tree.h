@@ -48,7 +48,7 @@ struct tree_process {
 	bool ours;         /* a sampler task, not to be counted */
 	bool needed;       /* for tree.c */
 	char what[48];     /* its command line, cut */
-	char reason[96];   /* why it is not followed; "" none */
+	char reason[256];  /* why it is not followed; "" none */
 };
 
 struct tree {
