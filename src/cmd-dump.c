@@ -61,7 +61,7 @@ static const char *state_text(const struct pystacks_thread *t)
 
 static void print_thread(const struct pystacks_thread *t, const struct pynames *names)
 {
-	const char *name = pynames_find(names, t->python_id);
+	const char *name = pynames_find(names, t->python_id, 0);
 
 	printf("\nThread %u", t->tid);
 	if (name != NULL) {

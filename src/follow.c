@@ -386,6 +386,11 @@ enum ring_leave follow_why_left(const struct follow *f, int *ret_detail)
 	return why < RING_LEAVE_COUNT ? (enum ring_leave)why : RING_LEAVE_NONE;
 }
 
+uint64_t follow_thread_count(const struct follow *f)
+{
+	return decoder_stats(f->decoder)->threads;
+}
+
 /* The next thread from index *at on that has no name but may have one. */
 static struct decoder_thread *nameless_thread(struct follow *f, size_t *at)
 {
@@ -411,7 +416,9 @@ void follow_name_threads(struct follow *f)
 
 	at = 0;
 	while ((t = nameless_thread(f, &at)) != NULL) {
-		const char *name = pynames_find(names, t->python_id);
+		bool main_thread = t->tid == (uint32_t)f->ring.header->offer.pid;
+		const char *name =
+			pynames_find(names, t->python_id, main_thread ? 0 : t->tid);
 
 		t->name_tries++;
 		if (name != NULL)

@@ -82,6 +82,9 @@ void follow_close_runs(struct follow *f);
 bool follow_has_left(const struct follow *f);
 enum ring_leave follow_why_left(const struct follow *f, int *ret_detail);
 
+/* How many threads were seen until now. */
+uint64_t follow_thread_count(const struct follow *f);
+
 /* Names of threads that have none yet, from the program's memory. */
 void follow_name_threads(struct follow *f);
 

@@ -44,6 +44,8 @@ enum {
 	ROUND_MS = 20,               /* where new processes are to be looked for */
 	FLUSH_NS = 1000000000,
 	NAMES_NS = 200000000,
+	NAMES_SHARE = 50,
+	DRAIN_NAMES_MS = 10, /* while threads come and go */
 	/* The kernel's news: as soon as a fiftieth of the time allows. */
 	EVENTS_APART_MIN_NS = 2000000,
 	EVENTS_APART_MAX_NS = 15000000,
@@ -91,6 +93,8 @@ struct recorder {
 	bool passed_on[65];
 
 	int64_t started_ns, follow_ns, flushed_ns, named_ns, drained_ns;
+	int64_t name_next_ns;
+	uint64_t thread_count; /* of what is followed, at the last drain */
 	int drain_ms;
 
 	pthread_t beat_thread;
@@ -881,10 +885,23 @@ static int64_t drain_one(struct recorder *r, struct tree_process *p, bool *cut)
 	return 0;
 }
 
+/* Threads that are over soon are to be named while they live, for at most a fiftieth of
+ * the time. */
+static void name_threads(struct recorder *r, int64_t now)
+{
+	for (size_t i = 0; i < r->tree.count; i++)
+		if (r->tree.list[i]->follow != NULL)
+			follow_name_threads(r->tree.list[i]->follow);
+	int64_t apart = (clock_monotonic_ns() - now) * NAMES_SHARE;
+
+	r->name_next_ns = now + (apart < NAMES_NS ? apart : NAMES_NS);
+}
+
 static void drain(struct recorder *r, int64_t now)
 {
+	uint64_t threads = 0;
 	int64_t most = 0;
-	bool cut = false, name = now - r->named_ns > NAMES_NS;
+	bool cut = false;
 
 	r->drained_ns = now;
 	for (size_t i = 0; i < r->tree.count; i++) {
@@ -895,11 +912,18 @@ static void drain(struct recorder *r, int64_t now)
 		int64_t n = drain_one(r, p, &cut);
 
 		most = n > most ? n : most;
-		if (name && p->follow != NULL)
-			follow_name_threads(p->follow);
+		if (p->follow != NULL)
+			threads += follow_thread_count(p->follow);
 	}
-	if (name)
+	bool new_threads = threads > r->thread_count;
+
+	r->thread_count = threads;
+	if (now > r->name_next_ns && (new_threads || now - r->named_ns > NAMES_NS)) {
+		name_threads(r, now);
 		r->named_ns = now;
+	}
+	if (new_threads && r->drain_ms > DRAIN_NAMES_MS)
+		r->drain_ms = DRAIN_NAMES_MS;
 	if (most > DRAIN_MUCH_BYTES)
 		r->drain_ms =
 			r->drain_ms / 2 < DRAIN_MIN_MS ? DRAIN_MIN_MS : r->drain_ms / 2;

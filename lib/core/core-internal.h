@@ -299,6 +299,9 @@ bool threads_interpreters(struct core *c);
 void threads_list(struct core *c);
 /* Is this thread state still linked where it was? */
 bool thread_linked(struct core *c, const struct thread *t);
+
+/* Is it still this thread's state?  Its memory may be used again at once. */
+bool thread_same(struct core *c, const struct thread *t);
 void thread_end(struct core *c, struct thread *t);
 
 /* intern.c */

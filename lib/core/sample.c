@@ -302,10 +302,12 @@ static void enter(struct core *c, struct thread *t, bool holds)
 {
 	struct walk *w = &c->walks[0];
 	struct place p = { 0 };
+	bool read_again = !w->complete;
 
 	t->fresh = false;
 	if (w->frames == 0) {
 		/* Torn, or no Python frames at all: ask once more. */
+		read_again = true;
 		walk_read(c, t->ts, w);
 		if (w->frames == 0 && w->complete) {
 			run_close(c, t);
@@ -318,6 +320,10 @@ static void enter(struct core *c, struct thread *t, bool holds)
 	p.position = w->frame[0].position;
 	if (p.node == 0)
 		p = settle(c, t);
+	if (read_again && !thread_same(c, t)) {
+		c->relist = true;
+		return;
+	}
 	if (t->twin) {
 		run_close(c, t);
 		t->in_run = false;
@@ -340,10 +346,36 @@ static void enter(struct core *c, struct thread *t, bool holds)
 	run_set(c, t, p.node, p.position, state);
 }
 
-static void look(struct core *c, struct thread *t)
+/*
+ * Has the GIL gone from one thread to another since the ledger was read?  Then a frame
+ * that was let go of meanwhile may be another thread's by now, on a path that is known:
+ * a sampler that lost its CPU in the middle of a chain reads half of each.
+ */
+static bool switched(struct core *c, const struct thread *t)
+{
+	const struct gil *g = &c->gils[t->gil];
+	uint64_t switches;
+
+	return load64(g->address + c->layout.gil_switch_number, &switches) &&
+	       switches != g->switches;
+}
+
+/* Read its chain; once more if it may have become a mixture. */
+static void walk_thread(struct core *c, struct thread *t)
 {
 	walk_read(c, t->ts, &c->walks[0]);
-	enter(c, t, false);
+	if (switched(c, t))
+		walk_read(c, t->ts, &c->walks[0]);
+}
+
+static void look(struct core *c, struct thread *t)
+{
+	walk_thread(c, t);
+	/* Its thread state may be another's by now. */
+	if (thread_same(c, t))
+		enter(c, t, false);
+	else
+		c->relist = true;
 }
 
 /* --- one tick --- */
@@ -378,15 +410,19 @@ static void look_at_holder(struct core *c, struct gil *g)
 
 	if (t != NULL) {
 		walk_warm(c, t->ts);
-		walk_read(c, t->ts, &c->walks[0]);
+		walk_thread(c, t);
 	}
-	if (t == NULL || !thread_linked(c, t)) {
-		/* Unknown or gone: the list tells. */
+	if (t == NULL || !thread_linked(c, t) || !thread_same(c, t)) {
+		/* Unknown, gone, or another's thread state by now: the list tells. */
 		threads_list(c);
 		t = g->holder != 0 ? thread_find(c, g->holder) : NULL;
 		if (t == NULL)
 			return;
-		walk_read(c, t->ts, &c->walks[0]);
+		walk_thread(c, t);
+		if (!thread_same(c, t)) {
+			c->relist = true;
+			return;
+		}
 	}
 	if (g->locked) {
 		t->last_held = c->tick;
@@ -441,6 +477,18 @@ static void look_at_others(struct core *c)
 	}
 }
 
+/* Those that have only now turned out to be there. */
+static void look_at_fresh(struct core *c)
+{
+	for (uint32_t i = 0; i < c->thread_count; i++) {
+		struct thread *t = &c->threads[i];
+
+		if (t->id != 0 && t->fresh && t->gil < c->gil_count &&
+			t->ts != c->gils[t->gil].holder)
+			look(c, t);
+	}
+}
+
 static void end_all_runs(struct core *c)
 {
 	for (uint32_t i = 0; i < c->thread_count; i++) {
@@ -469,6 +517,10 @@ void sample_tick(struct core *c)
 		(c->unentered && any_switched(c)))
 		threads_list(c);
 	look_at_others(c);
+	if (c->relist) {
+		threads_list(c);
+		look_at_fresh(c);
+	}
 	c->all_changed = false;
 	cpu_tick(c);
 }

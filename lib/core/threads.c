@@ -329,6 +329,14 @@ bool thread_linked(struct core *c, const struct thread *t)
 	return next == 0 || (load64(next + l->ts_prev, &back) && back == t->ts);
 }
 
+bool thread_same(struct core *c, const struct thread *t)
+{
+	uint64_t pthread;
+
+	return load64(t->ts + c->layout.ts_thread_id, &pthread) &&
+	       pthread == t->pthread && kernel_id(c, t->ts, pthread) == t->tid;
+}
+
 /* A thread state seen in a listing. */
 static void list_thread(struct core *c, const struct interpreter *in, uint64_t ts)
 {

@@ -34,6 +34,7 @@ enum {
 
 struct name {
 	uint64_t python_id;
+	uint64_t tid; /* 0: not known */
 	char *text;
 };
 
@@ -253,17 +254,20 @@ static uint64_t attribute(struct scan *s, uint64_t object, const char *name)
 static bool note_thread(struct scan *s, uint64_t key, uint64_t value, void *context)
 {
 	struct pynames *names = context;
-	uint64_t id, name = attribute(s, value, "_name");
+	uint64_t id, tid, name = attribute(s, value, "_name");
+	uint64_t native = attribute(s, value, "_native_id");
 	char *text;
 
 	if (name == 0 || !get_int(s, key, &id))
 		return false;
+	if (native == 0 || !get_int(s, native, &tid))
+		tid = 0;
 	text = get_string(s, name);
 	if (text == NULL)
 		return false;
 	names->name = xgrow(
 		names->name, names->count, &names->capacity, sizeof(*names->name));
-	names->name[names->count++] = (struct name){ id, text };
+	names->name[names->count++] = (struct name){ id, tid, text };
 	return false;
 }
 
@@ -284,11 +288,14 @@ struct pynames *pynames_read(pid_t pid, const struct python_found *python)
 	return names;
 }
 
-const char *pynames_find(const struct pynames *names, uint64_t python_id)
+const char *pynames_find(const struct pynames *names, uint64_t python_id, uint32_t tid)
 {
-	for (size_t i = 0; i < names->count; i++)
-		if (names->name[i].python_id == python_id)
-			return names->name[i].text;
+	for (size_t i = 0; i < names->count; i++) {
+		const struct name *n = &names->name[i];
+
+		if (n->python_id == python_id && (tid == 0 || n->tid == tid))
+			return n->text;
+	}
 	return NULL;
 }
 

@@ -19,8 +19,13 @@ struct pynames;
 /* Never NULL; without names when there is no such module, or it cannot be read. */
 struct pynames *pynames_read(pid_t pid, const struct python_found *python);
 
-/* The name of the thread with that pthread_t, in UTF-8, or NULL; borrowed. */
-const char *pynames_find(const struct pynames *names, uint64_t python_id);
+/*
+ * The name of the thread with that pthread_t, in UTF-8, or NULL; borrowed.  tid: its
+ * kernel id in its own namespace, as a pthread_t is given to another thread as soon as
+ * it is free; 0: not known, or not to be asked for (a main thread keeps the id of its
+ * parent's after a fork).
+ */
+const char *pynames_find(const struct pynames *names, uint64_t python_id, uint32_t tid);
 
 void pynames_free(struct pynames *names);
 

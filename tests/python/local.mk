@@ -20,6 +20,7 @@ EXTRA_DIST += \
 	$(python_tests) \
 	tests/python/apps/attributes.py \
 	tests/python/apps/busy.py \
+	tests/python/apps/churn.py \
 	tests/python/apps/deep.py \
 	tests/python/apps/denied.py \
 	tests/python/apps/endless.py \

@@ -27,6 +27,21 @@ check_reuse() { # python
     each_python check_reuse
 }
 
+check_churn() { # python
+    local named wrong
+    record -q --no-adaptive -F 500 -o f -- "$1" "$apps/churn.py" 2 > out || return
+    grep -qx DONE out || return
+    collapsed -i f --per-thread > stacks
+    named=$(grep -cE '^[^;]*;(red|blue)-' stacks)
+    wrong=$(grep -cE '^[^;]*;(red-.*;in_blue |blue-.*;in_red )' stacks)
+    echo "$named stacks of named threads, $wrong of another thread"
+    [ "$named" -ge 5 ] && [ "$wrong" -eq 0 ]
+}
+
+@test "threads at addresses of others before: name and stack are of one thread" {
+    each_python check_churn
+}
+
 # Stacks deeper than the limit lose their root, keep their leaf and say how much.
 check_deep() { # python
     local bytes
