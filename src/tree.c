@@ -48,6 +48,8 @@ void tree_look_again(struct tree_process *p, int64_t now)
 	p->step_ns = TREE_STEP_NS;
 	p->tries = 0;
 	proc_describe(p->pid, p->what, sizeof(p->what));
+	if (p->what[0] == '\0')
+		(void)snprintf(p->what, sizeof(p->what), "one that ended at once");
 }
 
 bool tree_read(const struct tree_process *p, struct proc_stat *ret)

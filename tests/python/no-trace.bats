@@ -39,12 +39,11 @@ some_rounds() {
 
 # The tasks that share the memory of a process: named pystack, with its command line.
 tasks_of() { # pid
-    local dir
-    for dir in /proc/[0-9]*; do
-        [ "$(cat "$dir/comm" 2>/dev/null)" = pystack ] || continue
-        cmp -s "$dir/cmdline" "/proc/$1/cmdline" || continue
-        basename "$dir"
+    local name
+    for name in $(grep -lx pystack /proc/[0-9]*/comm 2>/dev/null); do
+        cmp -s "${name%comm}cmdline" "/proc/$1/cmdline" && basename "${name%/comm}"
     done
+    true
 }
 
 has_task() {
@@ -393,6 +392,7 @@ END
 
 # Run apps/hostile.py by a way: what did the task get when it tried?
 escalates() { # python way [stay]
+    local task
     rm -rf h && mkdir h && chmod 777 h
     [ -z "${victim-}" ] || end_process "$victim"
     sleep 300 > /dev/null 2>&1 3>&- &
@@ -400,18 +400,21 @@ escalates() { # python way [stay]
     if [ "$2" = spawn ]; then
         "$PYSTACK" record -q -o f -- "$1" "$apps/hostile.py" h $victim "${@:3}" 2> err &
         recorder=$!
-        wait_until 30 test -e h/ready || return
-        wait_until 30 has_samples_of main || return
-        touch h/go
+        wait_until 30 test -s h/ready || return
     else
         "$1" "$apps/hostile.py" h $victim "${@:3}" 2> err &
         program=$!
-        wait_until 30 test -e h/ready || return
+        wait_until 30 test -s h/ready || return
         start_attached || return
-        wait_until 30 has_samples_of main || return
-        touch h/go
-        wait $program || return
     fi
+    wait_until 30 has_samples_of main || return
+    # Not while it runs in what is being overwritten.
+    task=$(tasks_of "$(cat h/ready)")
+    kill -STOP "$task" || return
+    touch h/go
+    wait_until 30 test -e h/written || return
+    kill -CONT "$task" || return
+    [ "$2" = spawn ] || wait $program || return
     wait $recorder || return
     cat h/result
     grep -qx 'ran 1' h/result || return

@@ -5,9 +5,10 @@ shares its memory: it writes its own code over that of the task.
 usage: hostile.py FOLDER VICTIM [stay]
 
 VICTIM is the number of a process of root.  It waits for a file "go" in FOLDER, becomes user
-65534 (stay: remains what it is), and writes what each attempt of the task returned to
-"result": a line "NAME RESULT" each, RESULT as the kernel gives it.  What it tries must fail,
-but for the first line, "ran 1", which says that the task has run the code at all.
+65534 (stay: remains what it is), writes the code, for which the task should stand still, and
+says so by a file "written".  What each attempt of the task returned goes to "result": a line
+"NAME RESULT" each, RESULT as the kernel gives it.  What it tries must fail, but for the first
+line, "ran 1", which says that the task has run the code at all.
 """
 import ctypes
 import mmap
@@ -167,6 +168,8 @@ def main():
         os.setresuid(NOBODY, NOBODY, NOBODY)
     tries = list(attempts(page))
     overwrite(page, tries)
+    with open(folder + "/written", "w"):
+        pass
     wait_for(lambda: page.result(0) == 1)
     with open(folder + "/result", "w") as f:
         f.write("ran %d\n" % page.result(0))
