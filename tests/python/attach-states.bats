@@ -18,7 +18,7 @@ teardown() {
 }
 
 start_healthy() { # python kind
-    rm -f beat stop out
+    rm -f beat stop out f
     "$1" "$apps/healthy.py" "$2" beat stop > out &
     program=$!
     wait_until 30 test -e beat
