@@ -29,7 +29,7 @@
 enum {
 	TICKS = 3,
 	INTERVAL_NS = 200000,
-	WAIT_NS = 2000000000,
+	WAIT_S = 10,
 	MAX_REFUSED_IN_A_ROW = 20,
 };
 
@@ -82,7 +82,7 @@ static void describe(pid_t pid, struct buf *b)
 /* Describe what stays: seen twice in a row, some ms apart. */
 static void settle(pid_t pid, struct buf *b)
 {
-	int64_t end = clock_monotonic_ns() + WAIT_NS;
+	int64_t end = clock_monotonic_ns() + WAIT_S * 1000000000ll;
 	struct buf again = BUF_INIT(4 << 20);
 	bool same;
 
@@ -115,7 +115,7 @@ static bool let_sample(int ring_fd, const struct python_found *python, bool *ret
 	uint64_t bytes = RING_HEADER_BYTES + RING_DATA_BYTES;
 	void *at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, ring_fd, 0);
 	struct ring_reader ring;
-	int64_t end = clock_monotonic_ns() + WAIT_NS;
+	int64_t end = clock_monotonic_ns() + WAIT_S * 1000000000ll;
 
 	if (at == MAP_FAILED)
 		return false;
@@ -191,7 +191,7 @@ int main(int argc, char **argv)
 	}
 	/* What the program itself does at times, such as blocking all signals while it
 	 * starts a thread, passes. */
-	int64_t end = clock_monotonic_ns() + WAIT_NS;
+	int64_t end = clock_monotonic_ns() + WAIT_S * 1000000000ll;
 
 	do {
 		buf_clear(&after);

@@ -349,18 +349,24 @@ does_not_lock() {
 
 @test "a small limit of locked memory: refused, naming it" {
     requires_root
-    is_refused 'RLIMIT_MEMLOCK.* prlimit --memlock=' mlock-new memlock=1000 uid=65534 >&3
+    run is_refused 'RLIMIT_MEMLOCK.* prlimit --memlock=' mlock-new memlock=1000 uid=65534
+    echo "# $output" >&3
+    [ "$status" -eq 0 ]
 }
 
 @test "little address space is left: refused, naming the limit" {
-    is_refused 'RLIMIT_AS.* prlimit --as=' as=2000 >&3
+    run is_refused 'RLIMIT_AS.* prlimit --as=' as=2000
+    echo "# $output" >&3
+    [ "$status" -eq 0 ]
     is_refused 'RLIMIT_AS' as=12000
     is_sampled as=40000
 }
 
 @test "as many processes as its user may have: refused, naming the limit" {
     requires_root
-    is_refused 'RLIMIT_NPROC, 1.* prlimit --nproc=' uid=65534 nproc=1 >&3
+    run is_refused 'RLIMIT_NPROC, 1.* prlimit --nproc=' uid=65534 nproc=1
+    echo "# $output" >&3
+    [ "$status" -eq 0 ]
 }
 
 @test "its cgroup has no room for another task: refused, naming the file" {

@@ -65,8 +65,6 @@ check_PROGRAMS += \
 	tests/python/ring-state
 tests_python_attach_cycles_SOURCES = tests/python/attach-cycles.c
 tests_python_attach_cycles_LDADD = $(LIBPYSTACK)
-tests_python_host_SOURCES = tests/python/host.c
-tests_python_host_LDADD = -ldl -lpthread
 tests_python_oracle_check_SOURCES = tests/python/oracle-check.c
 tests_python_oracle_check_LDADD = $(LIBPYSTACK)
 tests_python_print_layout_SOURCES = tests/python/print-layout.c
@@ -86,6 +84,12 @@ tests_python_guest_so_CPPFLAGS = $(loaded_cppflags)
 tests_python_guest_so_CFLAGS = $(loaded_cflags)
 tests_python_guest_so_LDFLAGS = -shared
 tests_python_guest_so_LDADD = -ldl -lpthread
+# It loads others.
+tests_python_host_SOURCES = tests/python/host.c
+tests_python_host_CPPFLAGS = $(loaded_cppflags)
+tests_python_host_CFLAGS = $(loaded_cflags)
+tests_python_host_LDFLAGS = -Wl,--as-needed
+tests_python_host_LDADD = -ldl -lpthread
 tests_python_naive_reader_so_SOURCES = tests/python/naive-reader.c
 tests_python_naive_reader_so_CPPFLAGS = $(loaded_cppflags)
 tests_python_naive_reader_so_CFLAGS = $(loaded_cflags)
