@@ -8,6 +8,7 @@ unit_tests = \
 	tests/unit/t-file-damage \
 	tests/unit/t-file-writer \
 	tests/unit/t-filter \
+	tests/unit/t-host \
 	tests/unit/t-layout \
 	tests/unit/t-limits \
 	tests/unit/t-lines \
@@ -44,6 +45,8 @@ tests_unit_t_filter_SOURCES = tests/unit/t-filter.c
 tests_unit_t_filter_LDADD = $(LIBPYSTACK)
 tests_unit_t_limits_SOURCES = tests/unit/t-limits.c
 tests_unit_t_limits_LDADD = $(LIBPYSTACK)
+tests_unit_t_host_SOURCES = tests/unit/t-host.c
+tests_unit_t_host_LDADD = $(LIBPYSTACK)
 tests_unit_t_layout_SOURCES = tests/unit/t-layout.c
 tests_unit_t_layout_LDADD = $(LIBPYSTACK)
 tests_unit_t_lines_SOURCES = tests/unit/t-lines.c
