@@ -22,6 +22,7 @@ unit_tests = \
 	tests/unit/t-strata \
 	tests/unit/t-tree \
 	tests/unit/t-unicode \
+	tests/unit/t-verdict \
 	tests/unit/t-wire
 unit_scripts = \
 	tests/unit/layouts.sh \
@@ -87,3 +88,6 @@ tests_unit_t_python_SOURCES = tests/unit/t-python.c
 tests_unit_t_python_LDADD = $(LIBPYSTACK)
 tests_unit_t_tree_SOURCES = tests/unit/t-tree.c src/tree.c
 tests_unit_t_tree_LDADD = $(LIBPYSTACK)
+tests_unit_t_verdict_SOURCES = tests/unit/t-verdict.c src/verdict.c src/json.c
+tests_unit_t_verdict_CPPFLAGS = $(AM_CPPFLAGS) $(JSON_CFLAGS)
+tests_unit_t_verdict_LDADD = $(LIBPYSTACK) $(JSON_LIBS)
