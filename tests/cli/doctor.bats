@@ -317,6 +317,21 @@ time.sleep(1000)'
     [[ $(check_of problem proc) == *"do: sudo mount -t proc proc /proc" ]]
 }
 
+@test "in a container, what the kernel tells others of the host is not for us" {
+    requires root
+    unshare --pid --fork true 2>/dev/null || skip "no pid namespace to be had"
+    # A recorder that is told, and something to be told of.
+    start_app busy.py
+    start_attached "$started_pid"
+    start bash -c 'while :; do /bin/true; done'
+    local n
+    for ((n = 0; n < 5; n++)); do
+        run -0 unshare --pid --fork --mount-proc "$PYSTACK" doctor
+        [[ $(check_of ok events) == "the kernel does not tell of new processes here "* ]]
+    done
+    touch stop
+}
+
 @test "a process that /proc hides" {
     requires root nobody
     idle
