@@ -27,6 +27,7 @@ libraries='
 zstd.h:   file
 libelf.h: proc
 gelf.h:   proc
+cJSON.h:  src
 '
 
 # "FROM FILE HEADER" for each #include "..." of a module's header.

@@ -31,3 +31,4 @@ complete -c pystack -n 'not __pystack_in_program' -a '(__pystack_options)'
 complete -c pystack -n '__pystack_behind -i -o --input --output' -F
 complete -c pystack -n '__pystack_behind -p --pid' -a '(__fish_complete_pids)'
 complete -c pystack -n '__pystack_command_is record' -F
+complete -c pystack -n '__pystack_command_is doctor' -a '(__fish_complete_pids)'

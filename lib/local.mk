@@ -82,10 +82,12 @@ lib_libpystack_a_SOURCES = \
 	lib/inject/borrow.c lib/inject/borrow.h \
 	lib/inject/filter.c lib/inject/filter.h \
 	lib/inject/inject.c lib/inject/inject.h \
+	lib/inject/probe.c lib/inject/probe.h \
 	lib/inject/sigframe.c lib/inject/sigframe.h \
 	lib/preload/fit.c \
 	lib/proc/elf.c lib/proc/elf.h \
 	lib/proc/events.c lib/proc/events.h \
+	lib/proc/host.c lib/proc/host.h \
 	lib/proc/limits.c lib/proc/limits.h \
 	lib/proc/maps.c lib/proc/maps.h \
 	lib/proc/mem.c lib/proc/mem.h \

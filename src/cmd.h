@@ -30,5 +30,7 @@ extern const struct cmd cmd_record;
 extern const struct cmd cmd_report;
 extern const struct cmd cmd_script;
 extern const struct cmd cmd_dump;
+extern const struct cmd cmd_list;
+extern const struct cmd cmd_doctor;
 
 #endif

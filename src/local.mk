@@ -2,7 +2,10 @@
 bin_PROGRAMS += src/pystack
 src_pystack_SOURCES = \
 	src/attach.c src/attach.h \
+	src/checks.c src/checks.h \
+	src/cmd-doctor.c \
 	src/cmd-dump.c \
+	src/cmd-list.c \
 	src/cmd-record.c \
 	src/cmd-report.c \
 	src/cmd-script.c \
@@ -12,14 +15,18 @@ src_pystack_SOURCES = \
 	src/frame-text.c src/frame-text.h \
 	src/hello.c src/hello.h \
 	src/input.c src/input.h \
+	src/json.c src/json.h \
+	src/look.c src/look.h \
 	src/main.c \
 	src/msg.c src/msg.h \
 	src/opt.c src/opt.h \
 	src/paths.c src/paths.h \
 	src/recorder.c src/recorder.h \
+	src/selftest.c src/selftest.h \
 	src/target.c src/target.h \
 	src/term.c src/term.h \
 	src/tree.c src/tree.h \
+	src/verdict.c src/verdict.h \
 	src/view-text.c src/view-text.h
-src_pystack_CPPFLAGS = $(AM_CPPFLAGS) -DPKGLIBDIR='"$(pkglibdir)"'
-src_pystack_LDADD = $(LIBPYSTACK)
+src_pystack_CPPFLAGS = $(AM_CPPFLAGS) -DPKGLIBDIR='"$(pkglibdir)"' $(JSON_CFLAGS)
+src_pystack_LDADD = $(LIBPYSTACK) $(JSON_LIBS)

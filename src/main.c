@@ -7,6 +7,9 @@
  *   cmd.h cmd-*.c       one command each
  *   opt.[ch]            option tables
  *   msg.[ch]            messages
+ *   look.[ch]           what there is to know of a process before it is attached to
+ *   verdict.[ch]        whether it can be, and what would help
+ *   json.[ch]           results as JSON
  *   target.[ch]         the command to be recorded: start, status
  *   recorder.[ch]       a recording from start to end: rings, file, signals
  *   decoder.[ch]        records of a ring to records of the file
@@ -29,6 +32,8 @@ static const struct cmd *const commands[] = {
 	&cmd_report,
 	&cmd_script,
 	&cmd_dump,
+	&cmd_list,
+	&cmd_doctor,
 };
 
 enum { COMMANDS = sizeof(commands) / sizeof(commands[0]) };
@@ -44,6 +49,8 @@ static void print_help(void)
 	       "  pystack record -p PID               record a running one until Ctrl-C\n"
 	       "  pystack report                      show where the time went\n"
 	       "  pystack dump -p PID                 what are its threads doing right now?\n"
+	       "  pystack list                        which Pythons run here?\n"
+	       "  pystack doctor [PID]                can it be recorded, and if not why?\n"
 	       "\n'pystack COMMAND --help' lists the options of a command; "
 	       "'pystack help COMMAND'\nopens its manual page.\n");
 }
@@ -94,6 +101,7 @@ static const char *other_name(const char *name)
 		{ "remote", "dump -p PID" },
 		{ "core", NULL },
 		{ "attach", "record -p PID" },
+		{ "ps", "list" },
 		{ "run", "record -- COMMAND" },
 	};
 

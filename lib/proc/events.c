@@ -14,6 +14,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/clock.h"
+
 enum {
 	ANSWER_MS = 100,
 	RECEIVE_BYTES = 1 << 20,
@@ -60,7 +62,7 @@ static int set_filter(int fd)
 		       : -errno;
 }
 
-static int ask_to_listen(int fd)
+static int ask_to_listen(int fd, uint32_t request)
 {
 	struct message m = { 0 };
 	struct cn_msg *c = NLMSG_DATA(&m.header);
@@ -71,6 +73,7 @@ static int ask_to_listen(int fd)
 	m.header.nlmsg_type = NLMSG_DONE;
 	c->id.idx = CN_IDX_PROC;
 	c->id.val = CN_VAL_PROC;
+	c->ack = request;
 	c->len = sizeof(listen);
 	memcpy(c->data, &listen, sizeof(listen));
 	return send(fd, &m, size, 0) == (ssize_t)size ? 0 : -errno;
@@ -93,8 +96,9 @@ static bool event_of(const struct message *m, ssize_t size, struct proc_event *r
 	return true;
 }
 
-/* One datagram from the kernel; 0 none, negative errno. */
-static int receive(int fd, struct proc_event *ret)
+/* One datagram from the kernel, with one more than the number of the request that it
+ * answers, 0 for an event; 0 none, negative errno. */
+static int receive(int fd, struct proc_event *ret, uint32_t *ret_answers)
 {
 	struct message m;
 	struct sockaddr_nl from = { 0 };
@@ -107,7 +111,33 @@ static int receive(int fd, struct proc_event *ret)
 	/* Any process may send to a netlink socket. */
 	if (from.nl_pid != 0 || n > (ssize_t)sizeof(m) || !event_of(&m, n, ret))
 		ret->what = PROC_EVENT_NONE;
+	else
+		*ret_answers = ((struct cn_msg *)NLMSG_DATA(&m.header))->ack;
 	return 1;
+}
+
+/*
+ * The kernel's answer to our request.  Where listening is not allowed it may stay
+ * silent, and what comes then was meant for others: their answers, and their events, in
+ * which processes have other numbers than in our pid namespace.
+ */
+static int await_answer(int fd, uint32_t request)
+{
+	int64_t end = clock_monotonic_ns() + ANSWER_MS * 1000000ll;
+	struct pollfd p = { .fd = fd, .events = POLLIN };
+
+	for (int64_t left = ANSWER_MS; left > 0;
+		left = (end - clock_monotonic_ns()) / 1000000) {
+		struct proc_event answer = { 0 };
+		uint32_t answers = 0;
+
+		if (poll(&p, 1, (int)left) <= 0)
+			break;
+		if (receive(fd, &answer, &answers) > 0 && answers == request + 1 &&
+			answer.what == PROC_EVENT_NONE)
+			return answer.event_data.ack.err == 0 ? 0 : -EPERM;
+	}
+	return -EPERM;
 }
 
 int proc_events_open(void)
@@ -117,10 +147,12 @@ int proc_events_open(void)
 	int bytes = RECEIVE_BYTES;
 	int fd = socket(AF_NETLINK, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK,
 		NETLINK_CONNECTOR);
+	uint32_t request = (uint32_t)getpid() ^ (uint32_t)clock_monotonic_ns();
 	int r = 0;
 
 	if (fd < 0)
 		return -errno;
+	request &= INT32_MAX; /* so that one more is not 0, as in events */
 	if (setsockopt(fd, SOL_SOCKET, SO_RCVBUFFORCE, &bytes, sizeof(bytes)) != 0)
 		(void)setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &bytes, sizeof(bytes));
 	if (bind(fd, (struct sockaddr *)&address, sizeof(address)) != 0)
@@ -128,17 +160,9 @@ int proc_events_open(void)
 	if (r == 0)
 		r = set_filter(fd);
 	if (r == 0)
-		r = ask_to_listen(fd);
-	if (r == 0) {
-		struct pollfd p = { .fd = fd, .events = POLLIN };
-		struct proc_event answer = { 0 };
-
-		/* Where it is not allowed the kernel may stay silent. */
-		if (poll(&p, 1, ANSWER_MS) <= 0 || receive(fd, &answer) <= 0 ||
-			(answer.what == PROC_EVENT_NONE &&
-				answer.event_data.ack.err != 0))
-			r = -EPERM;
-	}
+		r = ask_to_listen(fd, request);
+	if (r == 0)
+		r = await_answer(fd, request);
 	if (r != 0) {
 		(void)close(fd);
 		return r;
@@ -149,9 +173,10 @@ int proc_events_open(void)
 bool proc_events_next(int fd, struct proc_news *ret)
 {
 	struct proc_event e = { 0 };
+	uint32_t ignored;
 	int n;
 
-	while ((n = receive(fd, &e)) > 0) {
+	while ((n = receive(fd, &e, &ignored)) > 0) {
 		if (e.what == PROC_EVENT_FORK &&
 			e.event_data.fork.child_pid == e.event_data.fork.child_tgid) {
 			*ret = (struct proc_news){

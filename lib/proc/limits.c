@@ -11,6 +11,7 @@
 #include "base/buf.h"
 #include "base/fd.h"
 #include "base/xalloc.h"
+#include "proc/process.h"
 
 enum {
 	SMALL_FILE_BYTES = 64 << 10,
@@ -63,7 +64,7 @@ void proc_limits_read(pid_t pid, struct proc_limits *ret)
 	proc_limits_parse(buf_text(&text), ret);
 }
 
-int proc_limits_room(pid_t pid, uint64_t bytes, struct err *err)
+bool proc_limits_space_full(pid_t pid, uint64_t bytes, struct proc_space_limit *ret)
 {
 	struct proc_limits limits;
 	char path[64];
@@ -72,21 +73,32 @@ int proc_limits_room(pid_t pid, uint64_t bytes, struct err *err)
 
 	proc_limits_read(pid, &limits);
 	if (limits.address_space == LIMIT_NONE)
-		return 0;
+		return false;
 	(void)snprintf(path, sizeof(path), "/proc/%d/statm", (int)pid);
 	if (read_file(&text, path) != 0 || sscanf(buf_text(&text), "%llu", &pages) != 1)
-		return 0;
+		return false;
 	unsigned long long used = pages * 4096, most = limits.address_space;
-	unsigned long long wanted = bytes;
 
 	/* What the sampler takes, the program must not miss. */
-	if (used < most && most - used >= 2 * wanted)
+	if (used < most && most - used >= 2 * bytes)
+		return false;
+	*ret = (struct proc_space_limit){ .used = used, .most = most };
+	return true;
+}
+
+int proc_limits_room(pid_t pid, uint64_t bytes, struct err *err)
+{
+	struct proc_space_limit l;
+
+	if (!proc_limits_space_full(pid, bytes, &l))
 		return 0;
 	return err_set(err, -ENOMEM,
 		"its limit of address space (RLIMIT_AS, %llu MiB, of which it uses %llu) "
 		"leaves too little room for the %llu MiB of the sampler; raise it first: "
 		"prlimit --as=%llu --pid %d",
-		most >> 20, used >> 20, wanted >> 20, used + 4 * wanted, (int)pid);
+		(unsigned long long)l.most >> 20, (unsigned long long)l.used >> 20,
+		(unsigned long long)bytes >> 20,
+		(unsigned long long)(l.used + 4 * bytes), (int)pid);
 }
 
 /* --- limits of its cgroup --- */
@@ -142,14 +154,14 @@ static bool number_in(const char *folder, const char *file, uint64_t *ret)
 	return true;
 }
 
-int proc_limits_tasks(pid_t pid, struct err *err)
+bool proc_limits_tasks_full(pid_t pid, struct proc_tasks_limit *ret)
 {
 	char path[64];
 	_cleanup_buf_ struct buf text = BUF_INIT(SMALL_FILE_BYTES);
 
 	(void)snprintf(path, sizeof(path), "/proc/%d/cgroup", (int)pid);
 	if (read_file(&text, path) != 0)
-		return 0;
+		return false;
 	_cleanup_free_ char *folder = proc_limits_pids_folder(buf_text(&text));
 
 	/* Each level up to the root limits it. */
@@ -161,15 +173,45 @@ int proc_limits_tasks(pid_t pid, struct err *err)
 			break;
 		if (number_in(folder, "pids.max", &most) &&
 			number_in(folder, "pids.current", &now) &&
-			now + TASKS_ROOM > most)
-			return err_set(err, -EAGAIN,
-				"its cgroup has no room for the sampler's task (%llu of "
-				"%llu); raise the limit first: %s/pids.max",
-				(unsigned long long)now, (unsigned long long)most,
-				folder);
+			now + TASKS_ROOM > most) {
+			*ret = (struct proc_tasks_limit){ .now = now, .most = most };
+			(void)snprintf(ret->folder, sizeof(ret->folder), "%s", folder);
+			return true;
+		}
 		if (slash == NULL)
 			break;
 		*slash = '\0';
 	}
-	return 0;
+	return false;
+}
+
+int proc_limits_tasks(pid_t pid, struct err *err)
+{
+	struct proc_tasks_limit l;
+
+	if (!proc_limits_tasks_full(pid, &l))
+		return 0;
+	return err_set(err, -EAGAIN,
+		"its cgroup has no room for the sampler's task (%llu of %llu); raise the "
+		"limit first: %s/pids.max",
+		(unsigned long long)l.now, (unsigned long long)l.most, l.folder);
+}
+
+uint64_t proc_threads_of_user(uid_t uid)
+{
+	struct proc_ids all;
+	uint64_t count = 0;
+
+	if (proc_all(&all) != 0)
+		return 0;
+	for (size_t i = 0; i < all.count; i++) {
+		struct proc_status status;
+		struct proc_stat stat;
+
+		if (proc_status_read(all.id[i], &status) == 0 && status.uid == uid &&
+			proc_stat_read(all.id[i], 0, &stat) == 0)
+			count += stat.threads;
+	}
+	proc_ids_done(&all);
+	return count;
 }

@@ -4,6 +4,7 @@
 
 /* How much room a process has below its limits. */
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -33,6 +34,24 @@ int proc_limits_room(pid_t pid, uint64_t bytes, struct err *err);
  * for two.
  */
 int proc_limits_tasks(pid_t pid, struct err *err);
+
+/* The level of its cgroup that leaves no room for two tasks more; false when all do. */
+struct proc_tasks_limit {
+	uint64_t now, most;
+	char folder[256];
+};
+bool proc_limits_tasks_full(pid_t pid, struct proc_tasks_limit *ret);
+
+/* How much address space it has, and may have; false when that leaves room for so many
+ * bytes and as many again. */
+struct proc_space_limit {
+	uint64_t used, most;
+};
+bool proc_limits_space_full(pid_t pid, uint64_t bytes, struct proc_space_limit *ret);
+
+/* The number of threads of all processes of a user that /proc shows: what counts for
+ * RLIMIT_NPROC. */
+uint64_t proc_threads_of_user(uid_t uid);
 
 /* The folder of a cgroup in which the pids controller limits it, from the text of
  * /proc/PID/cgroup: owned; NULL when there is none. */

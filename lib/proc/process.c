@@ -21,7 +21,8 @@
 enum {
 	SMALL_FILE_BYTES = 64 << 10,
 	CMDLINE_BYTES = 4 << 20,
-	MAX_DEPTH = 4096, /* of a chain of parents */
+	MAX_DEPTH = 4096,         /* of a chain of parents */
+	KERNEL_THREAD = 0x200000, /* PF_KTHREAD of the flags in stat */
 };
 
 static int read_small(const char *path, struct buf *b)
@@ -35,7 +36,8 @@ int proc_stat_parse(const char *text, struct proc_stat *ret)
 	const char *open = strchr(text, '(');
 	/* The name may hold parentheses: the last one closes it. */
 	const char *close = strrchr(text, ')');
-	unsigned long long start;
+	unsigned long long start, user, system;
+	unsigned flags, threads;
 	int parent;
 
 	if (open == NULL || close == NULL || close < open)
@@ -46,11 +48,14 @@ int proc_stat_parse(const char *text, struct proc_stat *ret)
 		size = sizeof(s.comm) - 1;
 	memcpy(s.comm, open + 1, size);
 	if (sscanf(close + 1,
-		    " %c %d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d "
-		    "%*d %*d %llu",
-		    &s.state, &parent, &start) != 3)
+		    " %c %d %*d %*d %*d %*d %u %*u %*u %*u %*u %llu %llu %*d %*d %*d "
+		    "%*d %u %*d %llu",
+		    &s.state, &parent, &flags, &user, &system, &threads, &start) != 7)
 		return -E_BADFORMAT;
 	s.parent = parent;
+	s.kernel_thread = (flags & KERNEL_THREAD) != 0;
+	s.cpu_ticks = user + system;
+	s.threads = threads;
 	s.start_ticks = start;
 	*ret = s;
 	return 0;
@@ -144,19 +149,56 @@ static const char *field(const char *text, const char *name)
 	return NULL;
 }
 
+/* The number behind a name, 0 when there is none. */
+static uint64_t number_of(const char *text, const char *name)
+{
+	const char *at = field(text, name);
+	unsigned long long number;
+
+	return at != NULL && *at != '\n' && sscanf(at, "%llu", &number) == 1 ? number
+									     : 0;
+}
+
+/* A set of bits, in hexadecimal. */
+static uint64_t bits_of(const char *text, const char *name)
+{
+	const char *at = field(text, name);
+	unsigned long long bits;
+
+	return at != NULL && *at != '\n' && sscanf(at, "%llx", &bits) == 1 ? bits : 0;
+}
+
+/* Real, effective and saved; all three the first where there is only one. */
+static void ids_of(const char *text, const char *name, uint32_t ret[3])
+{
+	const char *at = field(text, name);
+	int n = at != NULL ? sscanf(at, "%u %u %u", &ret[0], &ret[1], &ret[2]) : 0;
+
+	if (n == 1 || n == 2)
+		ret[1] = ret[2] = ret[0];
+}
+
 void proc_status_parse(const char *text, struct proc_status *ret)
 {
 	struct proc_status s = { 0 };
-	const char *at = field(text, "Uid");
-	unsigned long long kib;
-	unsigned id;
+	uint32_t users[3] = { 0 }, groups[3] = { 0 };
+	const char *at;
 	int number;
 
-	if (at != NULL && sscanf(at, "%u", &id) == 1)
-		s.uid = id;
-	at = field(text, "Gid");
-	if (at != NULL && sscanf(at, "%u", &id) == 1)
-		s.gid = id;
+	ids_of(text, "Uid", users);
+	ids_of(text, "Gid", groups);
+	s.uid = users[0];
+	s.effective_uid = users[1];
+	s.saved_uid = users[2];
+	s.gid = groups[0];
+	s.effective_gid = groups[1];
+	s.saved_gid = groups[2];
+	s.process = (pid_t)number_of(text, "Tgid");
+	s.capabilities = bits_of(text, "CapEff");
+	s.permitted_capabilities = bits_of(text, "CapPrm");
+	s.no_new_privs = number_of(text, "NoNewPrivs") != 0;
+	s.locked_kib = number_of(text, "VmLck");
+	s.size_kib = number_of(text, "VmSize");
 	at = field(text, "TracerPid");
 	if (at != NULL && sscanf(at, "%d", &number) == 1)
 		s.tracer = number;
@@ -165,9 +207,6 @@ void proc_status_parse(const char *text, struct proc_status *ret)
 		s.seccomp = number;
 	at = field(text, "Seccomp_filters");
 	s.filters = at != NULL && sscanf(at, "%d", &number) == 1 ? number : -1;
-	at = field(text, "VmLck");
-	if (at != NULL && sscanf(at, "%llu", &kib) == 1)
-		s.locked_kib = kib;
 	/* One number a namespace, the innermost last. */
 	at = field(text, "NSpid");
 	for (int used;
@@ -349,12 +388,19 @@ bool proc_is_below(pid_t descendant, pid_t ancestor)
 	return false;
 }
 
-bool proc_same_pid_namespace(pid_t pid)
+int proc_same_namespace(pid_t pid, const char *kind)
 {
-	char path[64];
+	char own[64], other[64];
 	struct stat ours, theirs;
 
-	(void)snprintf(path, sizeof(path), "/proc/%d/ns/pid", (int)pid);
-	return stat("/proc/self/ns/pid", &ours) == 0 && stat(path, &theirs) == 0 &&
-	       ours.st_ino == theirs.st_ino && ours.st_dev == theirs.st_dev;
+	(void)snprintf(own, sizeof(own), "/proc/self/ns/%s", kind);
+	(void)snprintf(other, sizeof(other), "/proc/%d/ns/%s", (int)pid, kind);
+	if (stat(own, &ours) != 0 || stat(other, &theirs) != 0)
+		return -errno;
+	return ours.st_ino == theirs.st_ino && ours.st_dev == theirs.st_dev;
+}
+
+bool proc_same_pid_namespace(pid_t pid)
+{
+	return proc_same_namespace(pid, "pid") > 0;
 }

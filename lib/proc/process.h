@@ -16,6 +16,9 @@ struct proc_stat {
 	char comm[65];
 	char state; /* R, S, D, T, t, Z, X, I */
 	pid_t parent;
+	bool kernel_thread;
+	uint64_t cpu_ticks; /* used so far, in clock ticks */
+	uint32_t threads;
 	uint64_t start_ticks; /* since boot, in clock ticks */
 };
 
@@ -44,12 +47,18 @@ bool proc_share_memory(pid_t a, pid_t b);
 struct proc_status {
 	uid_t uid;
 	gid_t gid;
+	uid_t effective_uid, saved_uid;
+	gid_t effective_gid, saved_gid;
+	pid_t process;   /* whose thread it is; itself: a process */
 	pid_t tracer;    /* 0: none */
 	pid_t inner_pid; /* in its own pid namespace */
 	int seccomp;     /* 0 none, 1 strict, 2 filter */
 	int filters;     /* how many; -1 where the kernel does not say */
+	bool no_new_privs;
 	bool shadow_stack;
-	uint64_t locked_kib; /* memory that is locked (VmLck) */
+	/* Bit CAP_... of <linux/capability.h>. */
+	uint64_t capabilities, permitted_capabilities;
+	uint64_t locked_kib, size_kib; /* of its memory (VmLck, VmSize) */
 };
 
 int proc_status_read(pid_t pid, struct proc_status *ret);
@@ -74,6 +83,11 @@ struct proc_ids {
 };
 
 void proc_ids_done(struct proc_ids *ids);
+
+/* Same namespace as this process?  kind: "pid", "mnt", "user" and so on, as the files
+ * in /proc/PID/ns are named.  Returns 1, 0, or a negative code when it cannot be told.
+ */
+int proc_same_namespace(pid_t pid, const char *kind);
 
 /* All processes of this pid namespace that /proc shows. */
 int proc_all(struct proc_ids *ret);

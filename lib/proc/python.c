@@ -194,6 +194,7 @@ static bool look_into(struct proc_mem *mem, const struct proc_maps *maps, size_t
 		return false;
 	f->runtime = symbols[f->stripped ? SYM_SECTION : SYM_RUNTIME].address;
 	f->code_type = symbols[SYM_CODE_TYPE].address;
+	f->by_text = symbols[SYM_VERSION].address == 0;
 	uint32_t hex = version_in(mem, maps, first, symbols);
 
 	if (hex == 0) {

@@ -28,6 +28,7 @@ struct python_found {
 	enum python_kind kind;
 	char version[64]; /* "3.11.2" */
 	char object[512]; /* path of the file that holds the runtime */
+	bool by_text;     /* no Py_Version there: the version was read from a text */
 	uint64_t runtime;
 	uint64_t code_type;
 	bool stripped; /* found without symbols */

@@ -39,7 +39,7 @@ commands() {
     for line in "${lines[@]}"; do
         [[ $line =~ ^[a-z]+$ ]]
     done
-    for line in record report script dump; do
+    for line in record report script dump list doctor; do
         grep -qx "$line" <<< "$output"
     done
 }
@@ -56,6 +56,8 @@ commands() {
 	reprot report
 	dmup dump
 	scrip script
+	lsit list
+	docter doctor
 	END
 }
 
@@ -72,6 +74,8 @@ commands() {
     [[ $stderr == *"is a profiler and reads no core files"*"pystack dump -p PID" ]]
     run -129 --separate-stderr "$PYSTACK" attach 1
     [[ $stderr == *"you may want: pystack record -p PID" ]]
+    run -129 --separate-stderr "$PYSTACK" ps
+    [[ $stderr == *"you may want: pystack list" ]]
     run -129 --separate-stderr "$PYSTACK" run app.py
     [[ $stderr == *"you may want: pystack record -- COMMAND" ]]
     [ -z "$output" ]
@@ -171,7 +175,7 @@ commands() {
 
 @test "commands without operands refuse them" {
     local command
-    for command in report script dump; do
+    for command in report script dump list; do
         run -129 --separate-stderr "$PYSTACK" "$command" something
         [ -z "$output" ]
         [[ $stderr == "pystack: $command: unexpected argument 'something'"* ]]

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 # Commands as their users meet them: status, standard output, standard error.
 cli_tests = \
+	tests/cli/doctor.bats \
 	tests/cli/dump.bats \
 	tests/cli/frame.bats \
+	tests/cli/list.bats \
 	tests/cli/manual.bats \
 	tests/cli/record.bats \
 	tests/cli/report.bats \
@@ -17,4 +19,12 @@ EXTRA_DIST += \
 	tests/cli/helpers.bash \
 	tests/cli/apps/busy.py \
 	tests/cli/apps/known.py \
-	tests/cli/apps/terminal.py
+	tests/cli/apps/terminal.py \
+	tests/cli/apps/without-calls.py
+
+# A program that looks like a Python and whose memory cannot be read; no sanitizer in it.
+check_PROGRAMS += tests/cli/python-mute
+tests_cli_python_mute_SOURCES = tests/cli/python-mute.c
+tests_cli_python_mute_CPPFLAGS = -D_GNU_SOURCE
+tests_cli_python_mute_CFLAGS = -std=gnu17 $(WARN_CFLAGS)
+tests_cli_python_mute_LDFLAGS =

@@ -131,7 +131,8 @@ report" ]
         grep -qx -e "$command" <<< "$output"
     done
     run -0 bash_offers pystack help d
-    [ "$output" = dump ]
+    [ "$output" = "dump
+doctor" ]
     run -0 bash_offers pystack nonsense -
     [ -z "$output" ]
 }
@@ -167,6 +168,8 @@ two.data" ]
     run -0 bash_offers pystack record -p ""
     grep -qx "$started_pid" <<< "$output"
     run -0 bash_offers pystack dump --pid = "$started_pid"
+    [ "$output" = "$started_pid" ]
+    run -0 bash_offers pystack doctor "$started_pid"
     [ "$output" = "$started_pid" ]
     touch stop
 }

@@ -4,6 +4,8 @@
 
 #include "base/xalloc.h"
 #include "fuzz.h"
+#include "proc/host.h"
+#include "proc/limits.h"
 #include "proc/maps.h"
 #include "proc/process.h"
 
@@ -33,5 +35,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		fuzz_require(memchr(stat.comm, '\0', sizeof(stat.comm)) != NULL,
 			"a name ends");
 	proc_status_parse(text, &status);
+
+	struct proc_limits limits;
+
+	proc_limits_parse(text, &limits);
+	_cleanup_free_ char *folder = proc_limits_pids_folder(text);
+
+	fuzz_require(folder == NULL || folder[0] == '/', "a folder has a full path");
+	(void)host_kernel_parse(text);
+	(void)host_yama_parse(text);
 	return 0;
 }

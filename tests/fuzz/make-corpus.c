@@ -232,6 +232,11 @@ static void make_texts(void)
 	put_text("proc", "status",
 		"Name:\tx\nTracerPid:\t815\nUid:\t1000\t1\t1\t1\nGid:\t20\t2\t2\t2\n"
 		"NSpid:\t4711\t52\t1\nSeccomp:\t2\nx86_Thread_features:\tshstk wrss\n");
+	put_text("proc", "limits",
+		"Limit Soft Limit Hard Limit Units\n"
+		"Max processes 96365 100000 processes\n"
+		"Max address space unlimited unlimited bytes\n");
+	put_text("proc", "cgroup", "9:name=systemd:/s\n8:pids:/one/two\n0::/user:x\n");
 	put_text("parse", "number", "18446744073709551615");
 	put_text("parse", "duration", "1.5ms");
 	put_text("parse", "rate", "49.5khz");

@@ -8,6 +8,7 @@ unit_tests = \
 	tests/unit/t-file-damage \
 	tests/unit/t-file-writer \
 	tests/unit/t-filter \
+	tests/unit/t-host \
 	tests/unit/t-layout \
 	tests/unit/t-limits \
 	tests/unit/t-lines \
@@ -21,6 +22,7 @@ unit_tests = \
 	tests/unit/t-strata \
 	tests/unit/t-tree \
 	tests/unit/t-unicode \
+	tests/unit/t-verdict \
 	tests/unit/t-wire
 unit_scripts = \
 	tests/unit/layouts.sh \
@@ -44,6 +46,8 @@ tests_unit_t_filter_SOURCES = tests/unit/t-filter.c
 tests_unit_t_filter_LDADD = $(LIBPYSTACK)
 tests_unit_t_limits_SOURCES = tests/unit/t-limits.c
 tests_unit_t_limits_LDADD = $(LIBPYSTACK)
+tests_unit_t_host_SOURCES = tests/unit/t-host.c
+tests_unit_t_host_LDADD = $(LIBPYSTACK)
 tests_unit_t_layout_SOURCES = tests/unit/t-layout.c
 tests_unit_t_layout_LDADD = $(LIBPYSTACK)
 tests_unit_t_lines_SOURCES = tests/unit/t-lines.c
@@ -84,3 +88,6 @@ tests_unit_t_python_SOURCES = tests/unit/t-python.c
 tests_unit_t_python_LDADD = $(LIBPYSTACK)
 tests_unit_t_tree_SOURCES = tests/unit/t-tree.c src/tree.c
 tests_unit_t_tree_LDADD = $(LIBPYSTACK)
+tests_unit_t_verdict_SOURCES = tests/unit/t-verdict.c src/verdict.c src/json.c
+tests_unit_t_verdict_CPPFLAGS = $(AM_CPPFLAGS) $(JSON_CFLAGS)
+tests_unit_t_verdict_LDADD = $(LIBPYSTACK) $(JSON_LIBS)

@@ -235,6 +235,20 @@ static void test_stat(void)
 	}
 }
 
+static void test_stat_numbers(void)
+{
+	struct proc_stat s;
+
+	tap_ok(proc_stat_parse("4711 (python3)" STAT_TAIL, &s) == 0 && s.threads == 3 &&
+			s.cpu_ticks == 11 && !s.kernel_thread,
+		"stat: threads, CPU time of user and system, no kernel thread");
+	tap_ok(proc_stat_parse("2 (kthreadd) S 0 0 0 0 -1 2129984 0 0 0 0 0 5 0 0 20 0 "
+			       "1 0 42 0 0",
+		       &s) == 0 &&
+			s.kernel_thread && s.cpu_ticks == 5 && s.threads == 1,
+		"stat: a thread of the kernel");
+}
+
 static void test_stat_own(void)
 {
 	struct proc_stat s, t;
@@ -258,12 +272,20 @@ static void test_status(void)
 	static const char text[] = "Name:\tTracerPid: 5\n"
 				   "Umask:\t0022\n"
 				   "State:\tS (sleeping)\n"
+				   "Tgid:\t4700\n"
 				   "Pid:\t4711\n"
 				   "TracerPid:\t815\n"
 				   "Uid:\t1000\t1001\t1002\t1003\n"
 				   "Gid:\t2000\t2001\t2002\t2003\n"
 				   "NSpid:\t4711\t52\t1\n"
 				   "NSpgid:\t99\t98\n"
+				   "VmSize:\t   12345 kB\n"
+				   "VmLck:\t      16 kB\n"
+				   "CapInh:\t0000000000000001\n"
+				   "CapPrm:\t000001ffffffffff\n"
+				   "CapEff:\t0000000000080000\n"
+				   "CapBnd:\t0000000000000003\n"
+				   "NoNewPrivs:\t1\n"
 				   "Seccomp:\t2\n"
 				   "Seccomp_filters:\t7\n"
 				   "x86_Thread_features:\tshstk wrss\n"
@@ -276,6 +298,20 @@ static void test_status(void)
 	tap_is(s.inner_pid, 1, "the innermost process id");
 	tap_is(s.seccomp, 2, "seccomp, not the number of its filters");
 	tap_ok(s.shadow_stack, "a shadow stack");
+	tap_ok(s.effective_uid == 1001 && s.saved_uid == 1002,
+		"the effective and the saved user");
+	tap_ok(s.effective_gid == 2001 && s.saved_gid == 2002, "and group");
+	tap_is(s.process, 4700, "whose thread it is");
+	tap_ok(s.permitted_capabilities == 0x1ffffffffff && s.capabilities == 1 << 19,
+		"capabilities: permitted and effective");
+	tap_ok(s.no_new_privs, "no_new_privs");
+	tap_ok(s.size_kib == 12345 && s.locked_kib == 16, "sizes of its memory");
+	proc_status_parse(
+		"Uid:\t7\nCapEff:\nCapPrm:\tx\nVmSize:\n9\nNoNewPrivs:\t0\n", &s);
+	tap_ok(s.effective_uid == 7 && s.saved_uid == 7 && s.capabilities == 0 &&
+			s.permitted_capabilities == 0 && s.size_kib == 0 &&
+			!s.no_new_privs,
+		"status: numbers that are not there");
 
 	static const struct {
 		const char *what, *text;
@@ -315,6 +351,17 @@ static void test_status(void)
 			s.gid == getgid() && s.inner_pid != 0,
 		"own status");
 	tap_ok(proc_status_read(0x7fffffff, &s) < 0, "of a process that is not there");
+}
+
+/* --- namespaces --- */
+
+static void test_namespaces(void)
+{
+	tap_ok(proc_same_namespace(getpid(), "pid") == 1 &&
+			proc_same_namespace(getpid(), "mnt") == 1,
+		"a process is in its own namespaces");
+	tap_ok(proc_same_namespace(getpid(), "nonsense") < 0, "of no such kind");
+	tap_ok(proc_same_namespace(0x7fffffff, "pid") < 0, "of no such process");
 }
 
 /* --- processes --- */
@@ -502,8 +549,10 @@ int main(void)
 	test_maps_text();
 	test_maps_own();
 	test_stat();
+	test_stat_numbers();
 	test_stat_own();
 	test_status();
+	test_namespaces();
 	test_processes();
 	test_memory(false);
 	test_memory(true);
