@@ -307,8 +307,8 @@ static void check_ways(struct checks *c, bool attaching)
 			"few system calls, for a millisecond or so");
 	else
 		(void)checks_add(c, CHECK_OK, "way",
-			"what pystack starts brings the sampler along; what runs already, "
-			"and children, are attached to");
+			"what pystack starts brings the sampler along, and so do its "
+			"children; what runs already is attached to");
 	(void)checks_add(c, CHECK_OK, "isolation",
 		"task: a process of its own in the program's memory, with its own signal "
 		"handlers and descriptors; there is no other to choose");
