@@ -61,7 +61,7 @@ struct node {
  * behind it, and both are to stand in one chunk. */
 struct pending {
 	uint32_t thread; /* by the task's number */
-	uint32_t state;
+	uint32_t state;  /* of an account: enum file_cpu_flags */
 	uint64_t first;
 	uint64_t ticks;
 	union {
@@ -528,6 +528,7 @@ static void settle_account(struct decoder *d, const struct pending *p)
 		.tick = p->first,
 		.cpu_ns = p->cpu_ns,
 		.run_count = p->run_count,
+		.flags = p->state,
 	};
 
 	/* The run before it ends here, so that no run spans an account. */
@@ -630,6 +631,8 @@ static void get_cpu(struct decoder *d, struct varint_reader *v)
 	p.first = d->base + varint_get_max(v, UINT32_MAX);
 	p.cpu_ns = varint_get(v);
 	p.run_count = varint_get(v);
+	if (v->at < v->end && (varint_get_max(v, UINT32_MAX) & REC_CPU_ANEW) != 0)
+		p.state = FILE_CPU_ANEW;
 	if (v->bad)
 		return;
 	p.thread = (uint32_t)(t - d->threads) + 1;

@@ -68,6 +68,7 @@ static const char *const counter_names[RING_COUNTERS] = {
 	[RING_NO_SCHEDSTAT] = "no-schedstat",
 	[RING_GIL_SWITCHES] = "gil-switches",
 	[RING_STRATUM_NS] = "stratum",
+	[RING_DISABLED_NS] = "disabled",
 };
 
 /* --- the ring --- */

@@ -181,8 +181,11 @@ static void send_checkpoint(struct core *c, struct thread *t)
 	record_number(&r, c->tick - c->cut_base);
 	record_number(&r, t->cpu_ns);
 	record_number(&r, t->run_count);
+	if (t->anew)
+		record_number(&r, REC_CPU_ANEW);
 	if (!record_put(c, &r, false))
 		return;
+	t->anew = false;
 	t->checkpoint_cpu_ns = t->cpu_ns;
 	t->checkpoint_ns = c->now_ns;
 	t->running_ticks = 0;
@@ -208,6 +211,36 @@ void cpu_checkpoint_all(struct core *c)
 			running_ticks(c, t) != 0)
 			send_checkpoint(c, t);
 	}
+}
+
+/* Also what no tick saw, as that is the last word on the time before the pause. */
+void cpu_pause(struct core *c)
+{
+	for (uint32_t i = 0; i < c->thread_count; i++) {
+		struct thread *t = &c->threads[i];
+
+		if (t->id == 0)
+			continue;
+		(void)read_schedstat(t, &t->cpu_ns, &t->run_count);
+		if (t->cpu_ns != t->checkpoint_cpu_ns)
+			send_checkpoint(c, t);
+	}
+}
+
+void cpu_resume(struct core *c)
+{
+	for (uint32_t i = 0; i < c->thread_count; i++) {
+		struct thread *t = &c->threads[i];
+
+		if (t->id == 0)
+			continue;
+		(void)read_schedstat(t, &t->cpu_ns, &t->run_count);
+		t->held_ns = 0;
+		t->anew = true;
+		send_checkpoint(c, t);
+	}
+	c->window_ns = c->now_ns;
+	c->window_cpu = cpu_of_program(c);
 }
 
 /* Read one thread's figures.  Returns the CPU time since the last look. */

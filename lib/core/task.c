@@ -289,7 +289,7 @@ static void await_orders(struct core *c)
 
 		if (now > end)
 			task_leave(c, RING_LEAVE_NO_ORDERS, 0);
-		alive_sleep(c, now + 2000000);
+		(void)alive_sleep(c, now + 2000000);
 		(void)alive_check(c);
 	}
 	c->options = h->options;
@@ -431,7 +431,7 @@ void task_leave(struct core *c, enum ring_leave why, int detail)
 	struct record r;
 
 	if (c->options.interval_ns != 0)
-		runs_cut(c);
+		(void)runs_cut(c);
 	runs_end_gap(c, loop_now(c));
 	c->counters[RING_CPU_NS] =
 		(uint64_t)loop_clock(3 /* CLOCK_THREAD_CPUTIME_ID */);

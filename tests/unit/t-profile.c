@@ -134,7 +134,7 @@ static void run(struct recording *r, uint32_t thread_number, uint32_t node_numbe
 static void account(
 	struct recording *r, uint32_t thread_number, uint64_t tick, uint64_t cpu_ns)
 {
-	struct file_cpu c = { thread_number, tick, cpu_ns, 1 };
+	struct file_cpu c = { thread_number, tick, cpu_ns, 1, 0 };
 
 	file_writer_cpu(r->w, r->segment, &c);
 }
