@@ -8,7 +8,9 @@
  *   opt.[ch]            option tables
  *   msg.[ch]            messages
  *   target.[ch]         the command to be recorded: start, status
- *   recorder.[ch]       a recording from start to end: rings, file, signals
+ *   recorder.[ch] rec-*.c  a recording from start to end
+ *   control.[ch]        commands from outside, while it lasts
+ *   output.[ch]         the files it goes into, one or more
  *   decoder.[ch]        records of a ring to records of the file
  *   view-text.[ch]      reports as text
  *   term.[ch]           width, pager, what a terminal may see

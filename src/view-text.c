@@ -189,7 +189,7 @@ static void print_segment(const struct model_segment *s, bool more)
 	print_rate(s);
 	printf("\n");
 	if (s->continued)
-		printf("#   goes on from another file\n");
+		printf("#   its beginning is not in this file\n");
 	for (int i = 0; i < REC_GAP_COUNT; i++) {
 		static const char *const reasons[] = { "missed, for want of a CPU",
 			"with the recorder silent", "stopped by a signal",
@@ -948,6 +948,7 @@ void view_stats(const struct profile *p)
 			const char *name = s->counters[j].name;
 			bool time = strcmp(name, "sampler-cpu") == 0 ||
 				    strcmp(name, "parked") == 0 ||
+				    strcmp(name, "disabled") == 0 ||
 				    strcmp(name, "held") == 0 ||
 				    strcmp(name, "stratum") == 0;
 

@@ -172,6 +172,9 @@ static void serve_cut(struct core *c, int64_t now)
 	if (c->gap_from != 0) {
 		runs_gap(c, c->gap_from, now, c->gap_why);
 		c->gap_from = now;
+	} else {
+		c->now_ns = now;
+		cpu_settle(c);
 	}
 	c->cut_seen = wanted;
 	if (runs_cut(c))

@@ -353,8 +353,9 @@ void cpu_tick(struct core *c);
 /* A last checkpoint for a thread that has ended, and for all at a cut. */
 void cpu_checkpoint(struct core *c, struct thread *t, bool look_now);
 void cpu_checkpoint_all(struct core *c);
-/* No ticks from here on; ticks again: CPU time used between is nobody's. */
-void cpu_pause(struct core *c);
+/* Account for all until now, as a pause or another file follows. */
+void cpu_settle(struct core *c);
+/* Ticks are taken again: CPU time used since is nobody's. */
 void cpu_resume(struct core *c);
 /* Is this thread on a CPU although it does not hold the GIL? */
 bool cpu_runs_outside(struct core *c, struct thread *t);

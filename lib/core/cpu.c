@@ -213,36 +213,6 @@ void cpu_checkpoint_all(struct core *c)
 	}
 }
 
-/* Also what no tick saw, as that is the last word on the time before the pause. */
-void cpu_pause(struct core *c)
-{
-	for (uint32_t i = 0; i < c->thread_count; i++) {
-		struct thread *t = &c->threads[i];
-
-		if (t->id == 0)
-			continue;
-		(void)read_schedstat(t, &t->cpu_ns, &t->run_count);
-		if (t->cpu_ns != t->checkpoint_cpu_ns)
-			send_checkpoint(c, t);
-	}
-}
-
-void cpu_resume(struct core *c)
-{
-	for (uint32_t i = 0; i < c->thread_count; i++) {
-		struct thread *t = &c->threads[i];
-
-		if (t->id == 0)
-			continue;
-		(void)read_schedstat(t, &t->cpu_ns, &t->run_count);
-		t->held_ns = 0;
-		t->anew = true;
-		send_checkpoint(c, t);
-	}
-	c->window_ns = c->now_ns;
-	c->window_cpu = cpu_of_program(c);
-}
-
 /* Read one thread's figures.  Returns the CPU time since the last look. */
 static int64_t look_at(struct core *c, struct thread *t)
 {
@@ -267,6 +237,37 @@ static int64_t look_at(struct core *c, struct thread *t)
 				c->now_ns - t->checkpoint_ns >= CHECKPOINT_NS)))
 		send_checkpoint(c, t);
 	return used;
+}
+
+/* Also what no tick saw: this is the last word on the time until now. */
+void cpu_settle(struct core *c)
+{
+	for (uint32_t i = 0; i < c->thread_count; i++) {
+		struct thread *t = &c->threads[i];
+
+		if (t->id == 0)
+			continue;
+		(void)look_at(c, t);
+		if (t->cpu_ns != t->checkpoint_cpu_ns)
+			send_checkpoint(c, t);
+	}
+	c->window_ns = c->now_ns;
+	c->window_cpu = cpu_of_program(c);
+}
+
+void cpu_resume(struct core *c)
+{
+	for (uint32_t i = 0; i < c->thread_count; i++) {
+		struct thread *t = &c->threads[i];
+
+		if (t->id == 0)
+			continue;
+		(void)read_schedstat(t, &t->cpu_ns, &t->run_count);
+		t->anew = true;
+		send_checkpoint(c, t);
+	}
+	c->window_ns = c->now_ns;
+	c->window_cpu = cpu_of_program(c);
 }
 
 /* Read all threads with the look mark set as given. */

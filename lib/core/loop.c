@@ -91,7 +91,7 @@ static int64_t untold_since(struct core *c)
 static void park(struct core *c)
 {
 	c->now_ns = loop_now(c);
-	cpu_pause(c);
+	cpu_settle(c);
 	(void)runs_cut(c);
 	c->gap_from = untold_since(c);
 	c->gap_why = c->park_why;
@@ -121,6 +121,7 @@ static void park(struct core *c)
 /* The same while the program is stopped by a signal. */
 static void sit_out_stop(struct core *c)
 {
+	cpu_settle(c);
 	(void)runs_cut(c);
 	c->gap_from = c->stopped_since;
 	c->gap_why = REC_GAP_STOPPED;

@@ -430,6 +430,11 @@ void task_leave(struct core *c, enum ring_leave why, int detail)
 {
 	struct record r;
 
+	/* Let go by order, threads can still be asked for their last account. */
+	if (why == RING_LEAVE_ORDERED && c->gap_from == 0) {
+		c->now_ns = loop_now(c);
+		cpu_settle(c);
+	}
 	if (c->options.interval_ns != 0)
 		(void)runs_cut(c);
 	runs_end_gap(c, loop_now(c));

@@ -17,6 +17,7 @@
 #include "base/fd.h"
 #include "base/hash.h"
 #include "base/xalloc.h"
+#include "file/place.h"
 
 /* An epoch ends when its tables would make a reader, or this writer, large. */
 enum {
@@ -188,21 +189,17 @@ static int write_header(struct file_writer *w)
 	return r;
 }
 
-/* A temporary file beside path, that takes its name when it is published. */
-static int open_beside(struct file_writer *w, const char *path)
+static int open_beside(struct file_writer *w, const char *path, int64_t owner,
+	int64_t group, struct err *err)
 {
+	int fd = place_open(path, owner, group, &w->temporary, err);
+
+	if (fd < 0)
+		return fd;
+	w->fd = fd;
 	w->path = xstrdup(path);
-	w->temporary = xasprintf("%s.new-XXXXXX", path);
-	int fd = mkostemp(w->temporary, O_CLOEXEC);
-
-	if (fd < 0) {
-		int code = -errno;
-
-		free(w->temporary);
-		w->temporary = NULL;
-		return code;
-	}
-	return fd;
+	w->seekable = true;
+	return 0;
 }
 
 static int open_output(struct file_writer *w, const char *path, int64_t owner,
@@ -219,35 +216,22 @@ static int open_output(struct file_writer *w, const char *path, int64_t owner,
 		/* A device or a pipe is written to as it is. */
 		w->fd = open(path, O_WRONLY | O_CLOEXEC);
 	else
-		w->fd = open_beside(w, path);
-	if (w->fd < 0) {
-		int code = w->fd == -1 ? -errno : w->fd;
-
-		w->fd = -1;
-		return err_set(
-			err, code, "%s: cannot be written: %s", path, strerror(-code));
-	}
+		return open_beside(w, path, owner, group, err);
+	if (w->fd < 0)
+		return err_set(err, -errno, "%s: cannot be written: %s", path,
+			strerror(errno));
 	w->seekable = fstat(w->fd, &st) == 0 && S_ISREG(st.st_mode);
-	if (w->temporary != NULL && (owner >= 0 || group >= 0) &&
-		fchown(w->fd, (uid_t)owner, (gid_t)group) != 0)
-		return err_set(err, -errno, "%s: cannot be given to user %lld: %s",
-			path, (long long)owner, strerror(errno));
 	return 0;
 }
 
 int file_writer_publish(struct file_writer *w, struct err *err)
 {
-	struct stat st;
-
 	if (w->temporary == NULL)
 		return 0;
-	_cleanup_free_ char *old = xasprintf("%s.old", w->path);
+	int r = place_publish(w->temporary, w->path, err);
 
-	if (lstat(w->path, &st) == 0 && rename(w->path, old) != 0)
-		return err_set(err, -errno, "%s: cannot be kept as %s: %s", w->path,
-			old, strerror(errno));
-	if (rename(w->temporary, w->path) != 0)
-		return err_set(err, -errno, "%s: %s", w->path, strerror(errno));
+	if (r != 0)
+		return r;
 	free(w->temporary);
 	w->temporary = NULL;
 	return 0;
@@ -836,7 +820,7 @@ static int write_rest(
 	return r == 0 ? 0 : err_set(err, r, "%s", err_name(r));
 }
 
-int file_writer_close(
+int file_writer_finish(
 	struct file_writer *w, const struct file_summary *summary, struct err *err)
 {
 	int r = write_rest(w, summary, err);
@@ -849,6 +833,15 @@ int file_writer_close(
 	w->fd = -1;
 	if (close(fd) != 0 && r == 0)
 		r = err_set(err, -errno, "%s", strerror(errno));
+	w->failed = -EBADF;
+	return r;
+}
+
+int file_writer_close(
+	struct file_writer *w, const struct file_summary *summary, struct err *err)
+{
+	int r = file_writer_finish(w, summary, err);
+
 	file_writer_free(w);
 	return r;
 }

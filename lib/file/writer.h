@@ -98,9 +98,13 @@ uint64_t file_writer_size(const struct file_writer *w);
 uint64_t file_writer_samples(const struct file_writer *w);
 
 /*
- * Flush, write the end chunk, sync and close; frees w in any case.
- * Returns the first failure of all that was done.
+ * Flush, write the end chunk, sync and close.  Returns the first failure of all that
+ * was done; only the sums above may still be asked for.
  */
+int file_writer_finish(
+	struct file_writer *w, const struct file_summary *summary, struct err *err);
+
+/* The same, and frees w in any case. */
 int file_writer_close(
 	struct file_writer *w, const struct file_summary *summary, struct err *err);
 
