@@ -40,6 +40,7 @@ struct piece {
 	struct buf bytes;
 	int64_t begun_ns, ended_ns;
 	uint64_t samples;
+	bool empty; /* kept only while there is no other */
 };
 
 /* A file that this recording has written and may remove. */
@@ -309,7 +310,8 @@ static void trim_pieces(struct output *o)
 	uint64_t most = o->o.keep_bytes - o->o.keep_bytes / PIECES;
 
 	while (o->piece_count > 1 &&
-		((o->o.keep_bytes != 0 && o->piece_bytes > most) ||
+		(o->pieces[0].empty ||
+			(o->o.keep_bytes != 0 && o->piece_bytes > most) ||
 			(o->o.keep_ns != 0 &&
 				now - o->pieces[0].ended_ns > (int64_t)o->o.keep_ns)))
 		drop_oldest_piece(o);
@@ -324,19 +326,16 @@ static int end_piece(struct output *o, struct output_part *p, struct err *err)
 		.begun_ns = p->begun_ns,
 		.ended_ns = clock_monotonic_ns(),
 		.samples = summary.samples,
+		.empty = p->segments == 0 && !p->marked,
 	};
-	bool empty = p->segments == 0 && !p->marked;
 
 	p->writer = NULL;
 	free_part(p);
-	if (empty) {
-		file_writer_free(writer);
-		return 0;
-	}
 	int r = file_writer_take(writer, &summary, &piece.bytes, err);
 
 	if (r != 0)
 		return r;
+	buf_fit(&piece.bytes);
 	o->pieces = xgrow(
 		o->pieces, o->piece_count, &o->piece_capacity, sizeof(*o->pieces));
 	o->pieces[o->piece_count++] = piece;

@@ -130,7 +130,7 @@ static void end_follow(struct recorder *r, struct tree_process *p,
 	follow_free(f);
 	/* The flight recorder of a program that others outlive. */
 	if (r->o->output.overwrite && p->segment == 1 && next == TREE_GONE &&
-		r->follow_count != 0)
+		p->pid != r->child && r->follow_count != 0)
 		r->snapshot_due = true;
 	if (r->o->no_inherit)
 		r->over = true;

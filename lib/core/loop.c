@@ -15,7 +15,10 @@ enum {
 	CUT_NS = 1000000000,
 	ADAPT_NS = 250000000,
 	CLOCK_NS_S = 60,
+	/* A look costs some 20 us: at first often, as pauses may be short. */
 	PARKED_LOOK_NS = 20000000,
+	PARKED_LOOK_LATER_NS = 100000000,
+	PARKED_LONG_NS = 1000000000,
 	STOPPED_LOOK_NS = 20000000,
 	WAITING_LOOK_NS = 2000000,
 	LAYOUT_WAIT_S = 10,
@@ -98,7 +101,11 @@ static void park(struct core *c)
 	runs_publish(c);
 	set_state(c, RING_PARKED);
 	for (;;) {
-		(void)alive_sleep(c, loop_now(c) + PARKED_LOOK_NS);
+		int64_t from = loop_now(c);
+		bool fresh = from - c->now_ns < PARKED_LONG_NS;
+
+		(void)alive_sleep(
+			c, from + (fresh ? PARKED_LOOK_NS : PARKED_LOOK_LATER_NS));
 		if (alive_check(c))
 			break;
 		if (c->gap_why != c->park_why) {
