@@ -52,7 +52,8 @@ int control_fd(const struct control *c);
 /* The next whole line that is there; false when there is none. */
 bool control_next(struct control *c, struct control_command *ret);
 
-/* Answer it.  Where nobody reads answers they are dropped: false, the first time. */
+/* Answer it.  Where nobody reads answers they are dropped: false, the first time.
+ * SIGPIPE should be blocked. */
 __attribute__((format(printf, 2, 3))) bool control_answer(
 	struct control *c, const char *format, ...);
 bool control_has_answers(const struct control *c);

@@ -46,8 +46,7 @@ struct piece {
 /* A file that this recording has written and may remove. */
 struct written_file {
 	char *path;
-	dev_t device;
-	ino_t inode;
+	struct stat st; /* as it was left */
 };
 
 struct output {
@@ -225,13 +224,21 @@ static void next_stamp(struct output *o, char *ret)
 		(int)(now % 1000000000 / STAMP_STEP_NS) % 100);
 }
 
+/* The number of a file that was removed may be another's soon. */
+static bool is_same_file(const struct stat *a, const struct stat *b)
+{
+	return a->st_dev == b->st_dev && a->st_ino == b->st_ino &&
+	       a->st_size == b->st_size && a->st_mtim.tv_sec == b->st_mtim.tv_sec &&
+	       a->st_mtim.tv_nsec == b->st_mtim.tv_nsec;
+}
+
 /* Remove the oldest of our own, unless it is another by now. */
 static void forget_oldest(struct output *o)
 {
 	struct written_file *f = &o->files[0];
 	struct stat st;
 
-	if (lstat(f->path, &st) == 0 && st.st_dev == f->device && st.st_ino == f->inode)
+	if (lstat(f->path, &st) == 0 && is_same_file(&st, &f->st))
 		(void)unlink(f->path);
 	free(f->path);
 	memmove(f, f + 1, --o->file_count * sizeof(*f));
@@ -246,8 +253,7 @@ static void note_file(struct output *o, const char *path)
 	o->files = xgrow(o->files, o->file_count, &o->file_capacity, sizeof(*o->files));
 	o->files[o->file_count++] = (struct written_file){
 		.path = xstrdup(path),
-		.device = st.st_dev,
-		.inode = st.st_ino,
+		.st = st,
 	};
 	while (o->file_count > o->o.max_files)
 		forget_oldest(o);
@@ -306,8 +312,9 @@ static void drop_oldest_piece(struct output *o)
 static void trim_pieces(struct output *o)
 {
 	int64_t now = clock_monotonic_ns();
-	/* With room for the one in hand; a second's worth is kept in any case. */
-	uint64_t most = o->o.keep_bytes - o->o.keep_bytes / PIECES;
+	/* With room for the one in hand, and for what its last second adds to that. The
+	 * newest is kept in any case. */
+	uint64_t most = o->o.keep_bytes - o->o.keep_bytes / PIECES * 2;
 
 	while (o->piece_count > 1 &&
 		(o->pieces[0].empty ||

@@ -2,6 +2,7 @@
 # One program for each module.
 unit_tests = \
 	tests/unit/t-base \
+	tests/unit/t-control \
 	tests/unit/t-decoder \
 	tests/unit/t-fault \
 	tests/unit/t-file \
@@ -9,6 +10,7 @@ unit_tests = \
 	tests/unit/t-file-writer \
 	tests/unit/t-layout \
 	tests/unit/t-lines \
+	tests/unit/t-output \
 	tests/unit/t-parse \
 	tests/unit/t-proc \
 	tests/unit/t-profile \
@@ -37,10 +39,14 @@ tests_unit_lines_check_SOURCES = tests/unit/lines-check.c
 tests_unit_lines_check_LDADD = $(LIBPYSTACK)
 tests_unit_t_base_SOURCES = tests/unit/t-base.c
 tests_unit_t_base_LDADD = $(LIBPYSTACK)
+tests_unit_t_control_SOURCES = tests/unit/t-control.c src/control.c src/schedule.c
+tests_unit_t_control_LDADD = $(LIBPYSTACK)
 tests_unit_t_layout_SOURCES = tests/unit/t-layout.c
 tests_unit_t_layout_LDADD = $(LIBPYSTACK)
 tests_unit_t_lines_SOURCES = tests/unit/t-lines.c
 tests_unit_t_lines_LDADD = $(LIBPYSTACK)
+tests_unit_t_output_SOURCES = tests/unit/t-output.c src/output.c
+tests_unit_t_output_LDADD = $(LIBPYSTACK)
 tests_unit_t_parse_SOURCES = tests/unit/t-parse.c
 tests_unit_t_parse_LDADD = $(LIBPYSTACK)
 tests_unit_t_str_SOURCES = tests/unit/t-str.c
