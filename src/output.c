@@ -430,6 +430,9 @@ int output_turn(struct output *o, bool dump, struct output_written *ret_written,
 		return r == 0 && dump ? dump_pieces(o, false, ret_written, err) : r;
 	}
 	r = end_file(o, before, ret_written, err);
+	/* So that there is something to be read in it from the first moment. */
+	if (r == 0)
+		r = file_writer_flush(o->part->writer, err);
 	if (r == 0)
 		r = file_writer_settle(
 			o->part->writer, o->o.path, o->owner, o->group, err);

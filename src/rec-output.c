@@ -60,10 +60,15 @@ void rec_end_part(struct recorder *r, bool dump)
 	struct err err;
 	int code;
 
-	for (size_t i = 0; i < r->tree.count; i++)
-		if (r->tree.list[i]->follow != NULL &&
-			follow_is_moving(r->tree.list[i]->follow))
-			follow_move_now(r->tree.list[i]->follow);
+	for (size_t i = 0; i < r->tree.count; i++) {
+		struct follow *f = r->tree.list[i]->follow;
+
+		if (f == NULL)
+			continue;
+		if (follow_is_moving(f))
+			follow_move_now(f);
+		follow_close_runs(f);
+	}
 	code = output_turn(r->out, dump, &w, &err);
 	note_part(r, &w);
 	if (w.path[0] != '\0')

@@ -340,6 +340,8 @@ static void batch_runs(struct loader *l, uint32_t number, struct thread *t)
 	t->run_count = t->account_count = t->weighed = 0;
 }
 
+/* Those that lie before a run, or all.  A mark may stand in an earlier chunk than the
+ * runs around it, which come later out of the ring. */
 static void give_marks(struct loader *l, const struct load_run *before)
 {
 	for (; l->marks < model_mark_count(l->m); l->marks++) {
@@ -362,7 +364,6 @@ static void give_batch(struct loader *l)
 		give_marks(l, &l->batch[i]);
 		give(l, &l->batch[i]);
 	}
-	give_marks(l, NULL);
 	l->batch_count = 0;
 }
 
@@ -394,6 +395,7 @@ static void on_flush(struct loader *l)
 static void on_end(struct loader *l)
 {
 	on_flush(l);
+	give_marks(l, NULL);
 	for (size_t i = 0; i < l->listed_count; i++) {
 		struct thread *t = &l->threads[l->listed[i]];
 

@@ -1,13 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 # Commands as their users meet them: status, standard output, standard error.
+check_PROGRAMS += tests/cli/check-parts
+tests_cli_check_parts_SOURCES = tests/cli/check-parts.c
+tests_cli_check_parts_LDADD = $(LIBPYSTACK)
+
 cli_tests = \
+	tests/cli/control.bats \
 	tests/cli/dump.bats \
 	tests/cli/frame.bats \
 	tests/cli/manual.bats \
 	tests/cli/record.bats \
 	tests/cli/report.bats \
 	tests/cli/script.bats \
-	tests/cli/signals.bats
+	tests/cli/signals.bats \
+	tests/cli/switch.bats
 
 if HAVE_BATS
 TESTS += $(cli_tests)
@@ -17,4 +23,5 @@ EXTRA_DIST += \
 	tests/cli/helpers.bash \
 	tests/cli/apps/busy.py \
 	tests/cli/apps/known.py \
+	tests/cli/apps/phases.py \
 	tests/cli/apps/terminal.py
