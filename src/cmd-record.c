@@ -242,8 +242,8 @@ static const struct opt record_options[] = {
 	{ 'z', "compression-level", "N", "of Zstandard, 1 to 22 (3)",
 		.set = set_level },
 	{ 0, "switch-output", "signal|SIZE|TIME",
-		"go on in another file at SIGUSR2, and every so many bytes\n(100M) or so often "
-		"(30s); each file is complete, those that\nare done are called FILE.TIMESTAMP",
+		"go on in another file at SIGUSR2, and every so many\nbytes (100M) or so often "
+		"(30s); each is complete, those\nthat are done are called FILE.TIMESTAMP",
 		.value_optional = true, .set = set_switch_output },
 	{ 0, "switch-max-files", "N", "of those keep the last N",
 		.set = set_max_files },
@@ -251,8 +251,8 @@ static const struct opt record_options[] = {
 		"end the recording when so much is written (500M); the\nprogram goes on",
 		.set = set_max_size },
 	{ 0, "overwrite", "TIME|SIZE",
-		"keep only the last part, in memory (60s, at most 64M;\n\"30s,16M\"); written to "
-		"FILE at the end, also when the\nprogram crashes, and to FILE.TIMESTAMP at SIGUSR2",
+		"keep only the last part, in memory (60s, at most 64M;\nor \"30s,16M\"); written to "
+		"FILE at the end, also when\nthe program crashes, and at SIGUSR2 to FILE.TIMESTAMP",
 		.value_optional = true, .set = set_overwrite },
 	{ .help = "Control" },
 	{ 0, "control", "fifo:PATH[,PATH]|fd:N[,M]",
