@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/hash.h"
 #include "base/xalloc.h"
 #include "python/linetable.h"
@@ -853,6 +854,16 @@ void decoder_move(struct decoder *d, struct file_writer *writer, uint32_t segmen
 	d->segment = segment;
 	d->stop_at_cut = false;
 	file_writer_base(writer, segment, d->base);
+	if (d->clock_offset != 0) {
+		int64_t now = clock_real_ns();
+		struct file_clock c = {
+			.segment = segment,
+			.mono_ns = (uint64_t)(now + d->clock_offset),
+			.real_ns = (uint64_t)now,
+		};
+
+		file_writer_clock(writer, &c);
+	}
 	for (size_t i = 0; i < d->thread_count; i++)
 		repeat_thread(d, &d->threads[i]);
 }

@@ -270,6 +270,9 @@ static uint32_t write_segment(
 	s.segment = output_part_add(part, f->segment);
 	s.mono_ns = (uint64_t)clock_monotonic_ns();
 	s.real_ns = (uint64_t)clock_real_ns();
+	/* In a time namespace the task's clock is another. */
+	if (f->decoder != NULL && decoder_clock_offset(f->decoder) != 0)
+		s.mono_ns = s.real_ns + (uint64_t)decoder_clock_offset(f->decoder);
 	s.flags |= more;
 	file_writer_segment(output_part_writer(part), &s);
 	return s.segment;

@@ -235,6 +235,38 @@ os.execv(sys.executable, [sys.executable, sys.argv[1], "alpha"])' "$phases"
     grep -q 'No space left on device' messages
 }
 
+# Tasks of a program: processes of our name in its memory.
+task_of() { # word of the command line
+    local pid
+    for pid in $(pgrep -f -- "$1"); do
+        [ "$(cat "/proc/$pid/comm" 2>/dev/null)" != pystack ] ||
+            [ "/proc/$pid/exe" -ef "$PYSTACK" ] || echo "$pid"
+    done
+}
+
+@test "a task that is frozen does not hold up the others, nor loses its samples" {
+    start "$PYSTACK" record -F 500 --switch-output -- "$PYTHON" "$phases" \
+        "touch:$BATS_TEST_TMPDIR/ready" await:stop exit:3 2> messages
+    wait_until "$DEADLINE" test -e ready
+    local task
+    task=$(task_of "touch:$BATS_TEST_TMPDIR/ready")
+    [ -n "$task" ]
+    kill -STOP "$task"
+    kill -USR2 "$started_pid"
+    wait_until "$DEADLINE" grep -q Dump messages
+    kill -CONT "$task"
+    kill -USR2 "$started_pid"
+    wait_until "$DEADLINE" eval '[ "$(grep -c Dump messages)" = 2 ]'
+    end_waiting
+    list_parts
+    "$check_parts" "${parts[@]}" > checked || true
+    [ "$(sed -n 's/^total \([0-9]*\), .*/\1/p' checked)" = "$(samples_told messages)" ]
+    local part
+    for part in "${parts[@]}"; do
+        "$PYSTACK" report -i "$part" > report
+    done
+}
+
 # --- a size ---
 
 @test "--max-size: the recording ends, the program goes on" {

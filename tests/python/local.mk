@@ -6,6 +6,7 @@ python_tests = \
 	tests/python/matrix.bats \
 	tests/python/names.bats \
 	tests/python/oracle.bats \
+	tests/python/pauses.bats \
 	tests/python/other-root.bats \
 	tests/python/safety.bats \
 	tests/python/starts.bats \

@@ -114,7 +114,7 @@ static void fill(struct output *o, uint32_t segment, uint64_t ticks)
 
 static struct output_written turn(struct output *o, bool dump)
 {
-	struct output_written w;
+	struct output_written w = { 0 };
 	struct err err = { "" };
 
 	if (output_begin_part(o, &err) != 0 || !output_is_turning(o) ||
