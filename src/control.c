@@ -188,6 +188,16 @@ static int open_fd(const char *text, bool answers, struct end *ret, struct err *
 				      strerror(errno));
 }
 
+/* What is answered would be a command. */
+static bool is_one_pipe(const struct control *c)
+{
+	struct stat commands, answers;
+
+	return fstat(c->commands.fd, &commands) == 0 && S_ISFIFO(commands.st_mode) &&
+	       fstat(c->answers.fd, &answers) == 0 &&
+	       commands.st_dev == answers.st_dev && commands.st_ino == answers.st_ino;
+}
+
 static int open_ends(struct control *c, const char *spec, struct err *err)
 {
 	bool fifo = strncmp(spec, "fifo:", 5) == 0;
@@ -207,8 +217,12 @@ static int open_ends(struct control *c, const char *spec, struct err *err)
 
 	if (r != 0 || second == NULL)
 		return r;
-	return fifo ? open_fifo(second, &c->answers, err)
-		    : open_fd(second, true, &c->answers, err);
+	r = fifo ? open_fifo(second, &c->answers, err)
+		 : open_fd(second, true, &c->answers, err);
+	if (r == 0 && is_one_pipe(c))
+		r = err_set(err, -EINVAL,
+			"'%s' is one pipe; commands and answers need one each", spec);
+	return r;
 }
 
 int control_open(const char *spec, struct control **ret_control, struct err *err)

@@ -268,8 +268,10 @@ static int move_to_stamp(
 
 	for (int i = 0; i < STAMP_TRIES && r == -EEXIST; i++) {
 		next_stamp(o, stamp);
-		(void)snprintf(w->path, sizeof(w->path), "%s.%s", o->o.path, stamp);
-		r = place_move(from, w->path);
+		int n = snprintf(w->path, sizeof(w->path), "%s.%s", o->o.path, stamp);
+
+		r = n < (int)sizeof(w->path) ? place_move(from, w->path)
+					     : -ENAMETOOLONG;
 	}
 	if (r != 0)
 		return err_set(err, r, "%s: cannot be renamed to %s: %s", from, w->path,

@@ -14,6 +14,7 @@
 enum {
 	WAIT_MS = 2000, /* a process that is frozen answers never */
 	WAITING_ROUND_MS = 2,
+	MOST_COMMANDS = 64, /* in a round, as there is other work */
 };
 
 /* --- answers --- */
@@ -260,15 +261,23 @@ void rec_control_round(struct recorder *r, int64_t now)
 	look_at_schedule(r, now);
 	if (r->snapshot_due && r->wait == WAIT_NOTHING)
 		rec_snapshot(r, false);
-	while (r->o->control != NULL && r->wait == WAIT_NOTHING && !r->stop_answer &&
-		control_next(r->o->control, &c))
+	r->commands_left = false;
+	for (int i = 0; r->o->control != NULL && r->wait == WAIT_NOTHING &&
+			!r->stop_answer && control_next(r->o->control, &c);
+		i++) {
 		command(r, &c);
+		r->commands_left = i >= MOST_COMMANDS;
+		if (r->commands_left)
+			break;
+	}
 }
 
 int rec_control_sleep(const struct recorder *r, int64_t now, int ms)
 {
 	int64_t at = next_toggle(r), left = (at - now) / 1000000 + 1;
 
+	if (r->commands_left)
+		return 0;
 	if (r->wait != WAIT_NOTHING)
 		return WAITING_ROUND_MS;
 	if (at != 0 && left < ms)

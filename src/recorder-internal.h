@@ -77,6 +77,7 @@ struct recorder {
 	bool wait_dump;      /* somebody has asked for what is turned out */
 	bool snapshot_due;   /* one was asked for while something else was waited for */
 	bool stop_answer;    /* owed when all is written */
+	bool commands_left;  /* more may be there than were done in a round */
 
 	bool closed; /* the output */
 	bool sampled; /* sampling was on for some time of the part in hand */

@@ -117,6 +117,19 @@ cpu_of() { # function [file]
     "$PYSTACK" report | grep -q '^# mark at .* s: the end$'
 }
 
+@test "a flood of commands does not keep the recorder from its work" {
+    mkfifo commands answers
+    start "$PYSTACK" record --control=fifo:commands,answers -F 500 --no-adaptive -- \
+        "$PYTHON" "$phases" touch:ready alpha alpha exit:3 2> messages
+    wait_until "$DEADLINE" test -e ready
+    local recorder=$started_pid
+    start bash -c 'yes ping > commands'
+    wait_for "$recorder"
+    [ "$status" = 3 ]
+    [ "$(samples_of alpha)" -gt 50 ]
+    "$PYSTACK" report --stats | awk '/ lost$/ { exit $1 != 0 }'
+}
+
 @test "writers come and go, lines come in pieces" {
     start_commanded -- "$PYTHON" "$phases" touch:ready await:stop
     exec 7>&-

@@ -128,6 +128,12 @@ static void test_specs(void)
 	expect_refusal(spec, -EBADF, "not open for reading");
 	(void)snprintf(spec, sizeof(spec), "fd:%d,%d", ends[0], ends[0]);
 	expect_refusal(spec, -EBADF, "not open for writing");
+	(void)snprintf(spec, sizeof(spec), "fd:%d,%d", ends[0], ends[1]);
+	expect_refusal(spec, -EINVAL, "is one pipe");
+	(void)mkfifo(scratch("pipe"), 0600);
+	(void)snprintf(
+		spec, sizeof(spec), "fifo:%s,%s", scratch("pipe"), scratch("pipe"));
+	expect_refusal(spec, -EINVAL, "is one pipe");
 	tap_ok((fcntl(ends[0], F_GETFD) & FD_CLOEXEC) != 0 &&
 			(fcntl(ends[0], F_GETFL) & O_NONBLOCK) == 0,
 		"a descriptor is closed for others, and blocks as it did");
