@@ -486,10 +486,13 @@ bool output_part_is_full(const struct output *o, bool sampled, int64_t now)
 
 	if (o->o.overwrite)
 		return piece_is_full(o, bytes, lasted);
+	/* What a file has before its first sample may be larger than asked for. */
+	if (o->o.switch_bytes != 0 && bytes >= o->o.switch_bytes &&
+		file_writer_samples(p->writer) != 0)
+		return true;
 	/* With sampling off for a while there is nothing to be put into a file. */
-	return (o->o.switch_bytes != 0 && bytes >= o->o.switch_bytes) ||
-	       (o->o.switch_ns != 0 && lasted >= (int64_t)o->o.switch_ns && sampled &&
-		       p->segments != 0);
+	return o->o.switch_ns != 0 && lasted >= (int64_t)o->o.switch_ns && sampled &&
+	       p->segments != 0;
 }
 
 bool output_is_full(const struct output *o)

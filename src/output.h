@@ -67,8 +67,9 @@ struct output_written {
 };
 
 /*
- * All have moved, and their runs are closed: end the part before.  dump: also write what is kept in memory, to a
- * file of its own.  On failure the new part has no file, and the recording is over.
+ * All have moved, and their runs are closed: end the part before.  dump: also write
+ * what is kept in memory, to a file of its own.  On failure the new part has no file,
+ * and the recording is over.
  */
 int output_turn(struct output *o, bool dump, struct output_written *ret_written,
 	struct err *err);

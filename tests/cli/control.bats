@@ -184,7 +184,7 @@ END
 @test "a channel that cannot be is refused before anything is started" {
     local spec
     touch file
-    for spec in unix:x fifo: fifo:a, fd: fd:x fd:0 fd:1,2 ''; do
+    for spec in unix:x fifo: 'fifo:a,' fd: fd:x fd:0 fd:1,2 ''; do
         run -129 --separate-stderr "$PYSTACK" record "--control=$spec" -- touch started
         [ "${#stderr_lines[@]}" = 1 ]
         [[ $stderr == "pystack: option --control: "*"; see 'pystack record --help'" ||
@@ -230,11 +230,11 @@ END
 # --- off and on ---
 
 # Of 0.4 s each in alpha and gamma; what is between is not to be seen.
-is_split() { # [file]
+is_split() {
     local alpha gamma
-    alpha=$(cpu_of alpha "$@")
-    gamma=$(cpu_of gamma "$@")
-    [ "$(samples_of beta "$@")" = 0 ] || { echo "beta was sampled"; return 1; }
+    alpha=$(cpu_of alpha)
+    gamma=$(cpu_of gamma)
+    [ "$(samples_of beta)" = 0 ] || { echo "beta was sampled"; return 1; }
     # One window of 50 ms at an end may be unaccounted for.
     close_to "$alpha" 400 60 && close_to "$gamma" 400 60 ||
         { echo "alpha $alpha ms, gamma $gamma ms"; return 1; }

@@ -10,11 +10,10 @@ record() {
 }
 
 # Files of the recording that bear a time, in order; in $parts.
-list_parts() { # [name]
-    local name=${1:-pystack.data}
+list_parts() {
     parts=()
     local path
-    for path in "$name".[0-9]*; do
+    for path in pystack.data.[0-9]*; do
         [[ $path =~ ^.*\.[0-9]{16}$ ]] && parts+=("$path")
     done
     return 0
@@ -100,6 +99,16 @@ while time.process_time() < end:
     echo "$stderr" > messages
     parts_are_whole 2
     [ "$(stat -c %s "${parts[0]}")" -ge 1500 ]
+}
+
+@test "--switch-output: a size that no file can have" {
+    local SECONDS=0
+    run -0 --separate-stderr record -F 500 --no-adaptive --switch-output=10B -- \
+        "$PYTHON" "$phases" alpha beta gamma
+    echo "$stderr" > messages
+    parts_are_whole 1
+    # About one a second, not one a round.
+    [ "${#parts[@]}" -le $((SECONDS + 3)) ]
 }
 
 @test "parts read one after the other are the whole" {
