@@ -32,6 +32,7 @@ struct output_part {
 	uint32_t *numbers; /* of the recording's segments, from 1; 0: not in it */
 	size_t number_count, number_capacity;
 	uint64_t lost;
+	uint64_t sampled_bytes; /* written, once samples were among them */
 	bool marked;
 };
 
@@ -456,7 +457,12 @@ int output_flush(struct output *o, struct err *err)
 {
 	int r = o->before != NULL ? file_writer_flush(o->before->writer, err) : 0;
 
-	return r == 0 && o->part != NULL ? file_writer_flush(o->part->writer, err) : r;
+	if (r != 0 || o->part == NULL)
+		return r;
+	r = file_writer_flush(o->part->writer, err);
+	if (r == 0 && file_writer_samples(o->part->writer) != 0)
+		o->part->sampled_bytes = file_writer_size(o->part->writer);
+	return r;
 }
 
 bool output_should_flush(const struct output *o)
@@ -481,14 +487,12 @@ bool output_part_is_full(const struct output *o, bool sampled, int64_t now)
 
 	if (p == NULL || o->before != NULL)
 		return false;
-	uint64_t bytes = file_writer_size(p->writer);
 	int64_t lasted = now - p->begun_ns;
 
 	if (o->o.overwrite)
-		return piece_is_full(o, bytes, lasted);
+		return piece_is_full(o, file_writer_size(p->writer), lasted);
 	/* What a file has before its first sample may be larger than asked for. */
-	if (o->o.switch_bytes != 0 && bytes >= o->o.switch_bytes &&
-		file_writer_samples(p->writer) != 0)
+	if (o->o.switch_bytes != 0 && p->sampled_bytes >= o->o.switch_bytes)
 		return true;
 	/* With sampling off for a while there is nothing to be put into a file. */
 	return o->o.switch_ns != 0 && lasted >= (int64_t)o->o.switch_ns && sampled &&

@@ -68,8 +68,8 @@ struct output_written {
 
 /*
  * All have moved, and their runs are closed: end the part before.  dump: also write
- * what is kept in memory, to a file of its own.  On failure the new part has no file,
- * and the recording is over.
+ * what is kept in memory, to a file of its own; when that fails, it is still kept.  In
+ * a row of files a failure leaves the new part without one: the recording is over.
  */
 int output_turn(struct output *o, bool dump, struct output_written *ret_written,
 	struct err *err);

@@ -85,6 +85,7 @@ void rec_look_at_wait(struct recorder *r, int64_t now)
 	if (what == WAIT_NOTHING || (!done && now < r->wait_end_ns))
 		return;
 	r->wait = WAIT_NOTHING;
+	r->wait_failed = false;
 	if (what == WAIT_TURN && !r->failed)
 		rec_end_part(r, r->wait_dump);
 	r->wait_dump = false;
@@ -95,7 +96,7 @@ void rec_look_at_wait(struct recorder *r, int64_t now)
 	if (!r->wait_answer)
 		return;
 	r->wait_answer = false;
-	if (r->failed)
+	if (r->failed || r->wait_failed)
 		answer_error(r, "the output cannot be written");
 	else if (what == WAIT_OBEY && !done)
 		answer_error(r, "not all processes have obeyed within 2 s");

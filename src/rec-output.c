@@ -75,7 +75,13 @@ void rec_end_part(struct recorder *r, bool dump)
 		msg_line("[ pystack record: Dump %s: %.3f MB, %llu samples, %.1f s ]",
 			w.path, (double)w.bytes / 1e6, (unsigned long long)w.samples,
 			(double)w.lasted_ns / 1e9);
-	if (code != 0)
+	if (code == 0)
+		return;
+	r->wait_failed = true;
+	/* What is in memory stays there, for another time. */
+	if (r->o->output.overwrite)
+		msg_error("%s; the recording goes on", err.text);
+	else
 		rec_fail(r, err.text);
 }
 

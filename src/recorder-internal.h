@@ -75,6 +75,7 @@ struct recorder {
 	int64_t wait_end_ns; /* then it is done without them */
 	bool wait_answer;    /* whoever gave the command gets an answer */
 	bool wait_dump;      /* somebody has asked for what is turned out */
+	bool wait_failed;    /* it could not be written */
 	bool snapshot_due;   /* one was asked for while something else was waited for */
 	bool stop_answer;    /* owed when all is written */
 	bool commands_left;  /* more may be there than were done in a round */

@@ -103,13 +103,13 @@ while time.process_time() < end:
 }
 
 @test "--switch-output: a size that no file can have" {
-    local SECONDS=0
+    local start=$SECONDS
     run -0 --separate-stderr record -F 500 --no-adaptive --switch-output=10B -- \
         "$PYTHON" "$phases" alpha beta gamma
     echo "$stderr" > messages
     parts_are_whole 1
     # About one a second, not one a round.
-    [ "${#parts[@]}" -le $((SECONDS + 3)) ]
+    [ "${#parts[@]}" -le $((SECONDS - start + 3)) ]
 }
 
 @test "parts read one after the other are the whole" {
@@ -170,8 +170,8 @@ os.execv(sys.executable, [sys.executable, sys.argv[1], "alpha"])' "$phases"
     mkfifo commands answers
     record --switch-output=0.1s --control=fifo:commands,answers -- "$PYTHON" "$phases" \
         +disable alpha beta gamma > output 2> messages
-    list_parts
-    [ "${#parts[@]}" -le 3 ]
+    # The one in hand may yet be ended, as it has samples; those behind it have none.
+    awk '/sampling is off/ { off = 1 } off && /Dump/ { n++ } END { exit !(off && n <= 1) }' messages
 }
 
 @test "--switch-max-files keeps the last ones, and files of others" {
@@ -360,6 +360,26 @@ runpy.run_path(sys.argv[0] if False else sys.argv.pop(1))' "$phases" \
     [ "${#parts[@]}" = 1 ]
     [ "$(samples_of alpha "${parts[0]}")" = 0 ]
     [ "$(samples_of gamma "${parts[0]}")" -gt 0 ]
+}
+
+@test "--overwrite: a snapshot that cannot be written is told, and the recording goes on" {
+    mkdir folder
+    mkfifo commands answers
+    start_waiting --overwrite -o folder/data --control=fifo:commands,answers
+    exec 7> commands 8< answers
+    mv folder moved
+    echo snapshot >&7
+    local answer
+    read -r -t "$DEADLINE" answer <&8
+    [ "$answer" = "error: the output cannot be written" ]
+    grep -qx 'pystack: record: folder/data: cannot be written: No such file or directory; the recording goes on' messages
+    mv moved folder
+    echo snapshot >&7
+    read -r -t "$DEADLINE" answer <&8
+    [ "$answer" = ack ]
+    exec 7>&- 8<&-
+    end_waiting
+    [ "$(samples_of spin folder/data)" -gt 0 ]
 }
 
 @test "--overwrite: memory is bounded by size" {
