@@ -5,6 +5,10 @@ load helpers
 phases=$TOP_SRCDIR/tests/cli/apps/phases.py
 check_parts=$TOP_BUILDDIR/tests/cli/check-parts
 
+setup() {
+    cd "$BATS_TEST_TMPDIR"
+}
+
 cpu_of() { # function file, in ms
     "$PYSTACK" script --format=collapsed --event=cpu -i "$2" |
         awk -v f="$1" 'index($0, ";" f " ") || index($0, ";" f ";") { n += $NF }
