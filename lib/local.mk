@@ -77,6 +77,7 @@ lib_libpystack_a_SOURCES = \
 	lib/base/xalloc.c lib/base/xalloc.h \
 	lib/core/image.S \
 	lib/file/format.h \
+	lib/file/place.c lib/file/place.h \
 	lib/file/reader.c lib/file/reader.h \
 	lib/file/writer.c lib/file/writer.h \
 	lib/inject/borrow.c lib/inject/borrow.h \

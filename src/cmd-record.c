@@ -5,9 +5,12 @@
 #include <unistd.h>
 
 #include "base/parse.h"
+#include "base/xalloc.h"
 #include "cmd.h"
+#include "control.h"
 #include "msg.h"
 #include "recorder.h"
+#include "schedule.h"
 
 enum {
 	DEFAULT_HZ = 100,
@@ -16,11 +19,17 @@ enum {
 	MOST_MAX_STACK = 4096,
 	DEFAULT_OVERHEAD_PPM = 10000,
 	DEFAULT_LEVEL = 3,
+	MOST_FILES = 100000,
 };
 
+#define LEAST_SWITCH_NS    100000000
+#define LEAST_KEPT_NS      1000000000u
+#define LEAST_KEPT_BYTES   (64u << 10)
+#define DEFAULT_KEPT_NS    60000000000u
+#define DEFAULT_KEPT_BYTES (64u << 20)
+
 static struct recorder_options options = {
-	.output = "pystack.data",
-	.level = DEFAULT_LEVEL,
+	.output = { .path = "pystack.data", .level = DEFAULT_LEVEL },
 	.sampling = {
 		.interval_ns = 1000000000 / DEFAULT_HZ,
 		.adaptive = true,
@@ -29,6 +38,8 @@ static struct recorder_options options = {
 	},
 };
 static bool strict_freq, rate_given, count_given, call_graph;
+static struct schedule schedule;
+static const char *control_text;
 
 static int set_pid(const char *value, struct err *err)
 {
@@ -120,7 +131,86 @@ static int set_level(const char *value, struct err *err)
 	if (parse_number(value, 22, &level) != 0 || level == 0)
 		return err_set(
 			err, -EINVAL, "'%s' is not a number from 1 to 22", value);
-	options.level = (int)level;
+	options.output.level = (int)level;
+	return 0;
+}
+
+static int set_delay(const char *value, struct err *err)
+{
+	schedule_done(&schedule);
+	options.schedule = &schedule;
+	return schedule_parse(value, &schedule, err);
+}
+
+static int set_switch_output(const char *value, struct err *err)
+{
+	struct output_options *o = &options.output;
+	uint64_t bytes = 0;
+	int64_t ns = 0;
+
+	if (value != NULL && strcmp(value, "signal") != 0 &&
+		(parse_size_or_duration(value, &bytes, &ns) != 0 ||
+			(ns != 0 && ns < LEAST_SWITCH_NS)))
+		return err_set(err, -EINVAL,
+			"'%s' is neither signal, a size (100M) nor a time of 0.1s or more (30s, 5m)",
+			value);
+	o->switching = true;
+	o->switch_bytes = bytes;
+	o->switch_ns = (uint64_t)ns;
+	return 0;
+}
+
+static int set_max_files(const char *value, struct err *err)
+{
+	uint64_t count;
+
+	if (parse_number(value, MOST_FILES, &count) != 0 || count == 0)
+		return err_set(err, -EINVAL, "'%s' is not a number from 1 to %d", value,
+			MOST_FILES);
+	options.output.max_files = (unsigned)count;
+	return 0;
+}
+
+static int set_max_size(const char *value, struct err *err)
+{
+	if (parse_size(value, &options.output.max_bytes) != 0)
+		return err_set(err, -EINVAL, "'%s' is not a size (500K, 100M)", value);
+	return 0;
+}
+
+/* One limit, or both: "60s", "64M", "60s,64M". */
+static int set_overwrite(const char *value, struct err *err)
+{
+	struct output_options *o = &options.output;
+	const char *comma = value != NULL ? strchr(value, ',') : NULL;
+	uint64_t bytes[2] = { 0, 0 };
+	int64_t ns[2] = { 0, 0 };
+	int r = 0;
+
+	o->overwrite = true;
+	if (value != NULL && comma != NULL) {
+		_cleanup_free_ char *first = xmemdup0(value, (size_t)(comma - value));
+
+		r = parse_size_or_duration(first, &bytes[0], &ns[0]);
+		if (r == 0)
+			r = parse_size_or_duration(comma + 1, &bytes[1], &ns[1]);
+		if (r == 0 && (ns[0] != 0) == (ns[1] != 0))
+			r = -EINVAL;
+	} else if (value != NULL) {
+		r = parse_size_or_duration(value, &bytes[0], &ns[0]);
+	}
+	o->keep_bytes = bytes[0] + bytes[1];
+	o->keep_ns = (uint64_t)(ns[0] + ns[1]);
+	if (r != 0 || (o->keep_ns != 0 && o->keep_ns < LEAST_KEPT_NS) ||
+		(o->keep_bytes != 0 && o->keep_bytes < LEAST_KEPT_BYTES))
+		return err_set(err, -EINVAL,
+			"'%s' is neither a time of 1s or more (60s), a size of 64K or more "
+			"(64M), nor both (60s,64M)",
+			value);
+	if (value == NULL)
+		o->keep_ns = DEFAULT_KEPT_NS;
+	if (o->keep_bytes == 0)
+		o->keep_bytes = DEFAULT_KEPT_BYTES;
 	return 0;
 }
 
@@ -143,6 +233,10 @@ static const struct opt record_options[] = {
 		"attach also under a seccomp filter that cannot be set\naside; it may end the "
 		"program",
 		.flag = &options.force },
+	{ 'D', "delay", "TIME",
+		"begin with sampling off, for TIME (500 or 500ms, 2s); -1:\nuntil it is "
+		"enabled; A-B,C-D: on within these times alone",
+		.set = set_delay },
 	{ .help = "Sampling" },
 	{ 'F', "freq", "HZ",
 		"ticks a second (100): 49.5, 1k, or max: as fast as it\ngoes, which slows "
@@ -170,9 +264,28 @@ static const struct opt record_options[] = {
 	{ 'o', "output", "FILE",
 		"file to write (pystack.data), - for standard output; one\nthat is there is kept "
 		"as FILE.old",
-		.text = &options.output },
+		.text = &options.output.path },
 	{ 'z', "compression-level", "N", "of Zstandard, 1 to 22 (3)",
 		.set = set_level },
+	{ 0, "switch-output", "signal|SIZE|TIME",
+		"go on in another file at SIGUSR2, and every so many\nbytes (100M) or so often "
+		"(30s); each is complete, those\nthat are done are called FILE.TIMESTAMP",
+		.value_optional = true, .set = set_switch_output },
+	{ 0, "switch-max-files", "N", "of those keep the last N",
+		.set = set_max_files },
+	{ 0, "max-size", "SIZE",
+		"end the recording when so much is written (500M); the\nprogram goes on",
+		.set = set_max_size },
+	{ 0, "overwrite", "TIME|SIZE",
+		"keep only the last part, in memory (60s, at most 64M;\nor \"30s,16M\"); written to "
+		"FILE at the end, also when\nthe program crashes, and at SIGUSR2 to FILE.TIMESTAMP",
+		.value_optional = true, .set = set_overwrite },
+	{ .help = "Control" },
+	{ 0, "control", "fifo:PATH[,PATH]|fd:N[,M]",
+		"take commands from the first, answer on the second:\nenable, disable, "
+		"snapshot, status, mark TEXT, ping, stop",
+		.text = &control_text },
+	{ .help = "Messages" },
 	{ 'q', "quiet", NULL, "say nothing but errors", .flag = &options.quiet },
 	{ 0 },
 };
@@ -199,11 +312,56 @@ static int check_rate(void)
 	return 0;
 }
 
+/* Files that cannot be, together or here. */
+static int check_output(void)
+{
+	const struct output_options *o = &options.output;
+	const char *several = o->overwrite ? "--overwrite" : "--switch-output";
+
+	if (o->overwrite && (o->switch_bytes != 0 || o->switch_ns != 0))
+		return opt_usage_error(
+			"--overwrite writes at a signal and at the end, so it goes with no "
+			"--switch-output by size or time");
+	if (o->overwrite && o->max_bytes != 0)
+		return opt_usage_error(
+			"--overwrite has its own size, so it goes with no --max-size");
+	if (o->max_files != 0 && !o->overwrite && !o->switching)
+		return opt_usage_error(
+			"--switch-max-files goes with --switch-output or --overwrite");
+	if ((o->overwrite || o->switching) && strcmp(o->path, "-") == 0)
+		return opt_usage_error(
+			"%s makes several files, which standard output cannot be",
+			several);
+	return 0;
+}
+
+static int check_control(void)
+{
+	struct err err;
+
+	if (options.schedule != NULL && schedule.count == 0 && control_text == NULL)
+		return opt_usage_error(
+			"--delay=-1 needs --control: nothing else can turn sampling on");
+	if (control_text == NULL)
+		return 0;
+	int code = control_open(control_text, &options.control, &err);
+
+	if (code == -EINVAL)
+		return opt_usage_error("option --control: %s", err.text);
+	if (code != 0) {
+		msg_error("--control: %s", err.text);
+		return STATUS_CANNOT;
+	}
+	return 0;
+}
+
 static int run(int argc, char **argv)
 {
 	msg_set_quiet(options.quiet);
 	int status = check_rate();
 
+	if (status == 0)
+		status = check_output();
 	if (status != 0)
 		return status;
 	if (options.pid != 0 && argc != 0)
@@ -215,7 +373,12 @@ static int run(int argc, char **argv)
 	if (options.pid == getpid())
 		return opt_usage_error("pystack cannot record itself");
 	options.argv = argv;
-	return recorder_run(&options);
+	status = check_control();
+	if (status == 0)
+		status = recorder_run(&options);
+	control_free(options.control);
+	schedule_done(&schedule);
+	return status;
 }
 
 const struct cmd cmd_record = {

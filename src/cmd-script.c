@@ -75,6 +75,15 @@ static void print_states(uint32_t state)
 		printf(" approximate");
 }
 
+/* Seconds since the beginning, which a stratum may reach back over. */
+static void print_since(int64_t ns)
+{
+	int64_t us = ns / 1000;
+
+	printf("  %s%" PRId64 ".%06" PRId64, us < 0 ? "-" : "",
+		(us < 0 ? -us : us) / 1000000, (us < 0 ? -us : us) % 1000000);
+}
+
 static void print_run(struct model *m, const struct load_run *r, void *context)
 {
 	const struct model_thread *t = model_thread(m, r->thread);
@@ -86,10 +95,10 @@ static void print_run(struct model *m, const struct load_run *r, void *context)
 	frame_text_clean(&line, s->comm);
 	buf_printf(&line, " %u/%u ", s->pid, t->tid);
 	frame_text_thread(&line, m, r->thread);
-	printf("%s  %" PRId64 ".%06" PRId64 ":  %" PRIu64 " tick%s  %.3f ms  ",
-		buf_text(&line), since / 1000000000,
-		since > 0 ? since % 1000000000 / 1000 : 0, r->ticks,
-		r->ticks == 1 ? "" : "s", (double)r->wall_ns / 1e6);
+	printf("%s", buf_text(&line));
+	print_since(since);
+	printf(":  %" PRIu64 " tick%s  %.3f ms  ", r->ticks, r->ticks == 1 ? "" : "s",
+		(double)r->wall_ns / 1e6);
 	print_states(r->state);
 	printf("\n");
 	for (uint32_t at = r->stack; at != 0; at = model_stack(m, at)->parent) {
@@ -101,10 +110,26 @@ static void print_run(struct model *m, const struct load_run *r, void *context)
 	buf_done(&line);
 }
 
+static void print_mark(struct model *m, const struct model_mark *mark, void *context)
+{
+	struct buf text = BUF_INIT(FILE_TEXT_MAX * 4);
+
+	(void)context;
+	frame_text_clean(&text, mark->text);
+	printf("[mark]");
+	if (model_segment_count(m) != 0) {
+		const struct model_segment *s = model_segment(m, 0);
+
+		print_since(model_mark_ns(mark, s) - (int64_t)s->mono_ns);
+	}
+	printf(":  %s\n\n", buf_text(&text));
+	buf_done(&text);
+}
+
 static int script_text(void)
 {
 	struct model *m = model_new();
-	struct load_options o = { .run = print_run };
+	struct load_options o = { .run = print_run, .mark = print_mark };
 	struct load_result result;
 	struct err err;
 	int code = load_file(m, input, &o, &result, &err);

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/hash.h"
 #include "base/xalloc.h"
 #include "python/linetable.h"
@@ -61,7 +62,7 @@ struct node {
  * behind it, and both are to stand in one chunk. */
 struct pending {
 	uint32_t thread; /* by the task's number */
-	uint32_t state;
+	uint32_t state;  /* of an account: enum file_cpu_flags */
 	uint64_t first;
 	uint64_t ticks;
 	union {
@@ -82,6 +83,10 @@ struct thread {
 	struct file_run run;
 	bool open;
 	uint64_t end; /* tick behind the last run received */
+	char *name;   /* NULL: none */
+	bool in_file; /* the one in hand has its record */
+	bool accounted;
+	uint64_t cpu_ns, run_count; /* of its last account */
 };
 
 struct decoder {
@@ -109,6 +114,9 @@ struct decoder {
 	size_t pending_count, pending_capacity;
 	uint64_t base; /* tick of the last cut */
 	bool base_set;
+	bool stop_at_cut;
+	uint32_t stop_number;
+	uint32_t cut_served;
 	int64_t clock_offset;
 };
 
@@ -142,6 +150,8 @@ void decoder_free(struct decoder *d)
 	free(d->strings);
 	free(d->codes);
 	free(d->nodes);
+	for (size_t i = 0; i < d->thread_count; i++)
+		free(d->threads[i].name);
 	free(d->threads);
 	free(d->pending);
 	free(d->path);
@@ -424,8 +434,9 @@ static void get_node(struct decoder *d, struct varint_reader *v)
 		&d->nodes, &d->node_count, &d->node_capacity, sizeof(n), number) = n;
 }
 
-static void write_thread(struct decoder *d, struct thread *t, const char *name)
+static void write_thread(struct decoder *d, struct thread *t)
 {
+	const char *name = t->name != NULL ? t->name : "";
 	struct file_thread f = {
 		.thread = t->t.file_thread,
 		.segment = d->segment,
@@ -436,6 +447,14 @@ static void write_thread(struct decoder *d, struct thread *t, const char *name)
 	};
 
 	file_writer_thread(d->writer, &f);
+	t->in_file = true;
+}
+
+/* After a move, the thread of a record that comes too late for the old file. */
+static void need_thread(struct decoder *d, struct thread *t)
+{
+	if (!t->in_file)
+		write_thread(d, t);
 }
 
 static void get_thread(struct decoder *d, struct varint_reader *v)
@@ -463,7 +482,7 @@ static void get_thread(struct decoder *d, struct varint_reader *v)
 		.interpreter = interpreter,
 	};
 	d->stats.threads++;
-	write_thread(d, t, "");
+	write_thread(d, t);
 }
 
 static struct thread *thread_of(struct decoder *d, struct varint_reader *v)
@@ -486,6 +505,7 @@ static void get_thread_end(struct decoder *d, struct varint_reader *v)
 	if (v->bad)
 		return;
 	t->t.ended = true;
+	need_thread(d, t);
 	file_writer_thread_end(d->writer, t->t.file_thread, tick);
 }
 
@@ -516,6 +536,7 @@ static void settle_run(struct decoder *d, const struct pending *p)
 		return;
 	}
 	close_run(d, t);
+	need_thread(d, t);
 	t->run = run;
 	t->open = true;
 }
@@ -528,11 +549,16 @@ static void settle_account(struct decoder *d, const struct pending *p)
 		.tick = p->first,
 		.cpu_ns = p->cpu_ns,
 		.run_count = p->run_count,
+		.flags = p->state,
 	};
 
 	/* The run before it ends here, so that no run spans an account. */
 	close_run(d, t);
+	need_thread(d, t);
 	file_writer_cpu(d->writer, d->segment, &c);
+	t->accounted = true;
+	t->cpu_ns = c.cpu_ns;
+	t->run_count = c.run_count;
 }
 
 /* Write what lies before the tick `covered`; the rest goes on waiting. */
@@ -630,6 +656,8 @@ static void get_cpu(struct decoder *d, struct varint_reader *v)
 	p.first = d->base + varint_get_max(v, UINT32_MAX);
 	p.cpu_ns = varint_get(v);
 	p.run_count = varint_get(v);
+	if (v->at < v->end && (varint_get_max(v, UINT32_MAX) & REC_CPU_ANEW) != 0)
+		p.state = FILE_CPU_ANEW;
 	if (v->bad)
 		return;
 	p.thread = (uint32_t)(t - d->threads) + 1;
@@ -664,6 +692,8 @@ static void get_cut(struct decoder *d, struct varint_reader *v)
 	uint64_t base = varint_get(v);
 
 	(void)varint_get(v);
+	if (v->at < v->end)
+		d->cut_served = varint_get_max(v, UINT32_MAX);
 	if (v->bad || base < d->base || base > UINT64_MAX / 8) {
 		v->bad = true;
 		return;
@@ -758,6 +788,8 @@ int64_t decoder_feed(struct decoder *d, const uint8_t *bytes, size_t size,
 		if (cut) {
 			*ret_cut = true;
 			file_writer_base(d->writer, d->segment, d->base);
+			if (decoder_has_stopped(d))
+				return all.at - bytes;
 		}
 	}
 	return (int64_t)size;
@@ -766,6 +798,74 @@ int64_t decoder_feed(struct decoder *d, const uint8_t *bytes, size_t size,
 void decoder_close_runs(struct decoder *d)
 {
 	close_all_runs(d);
+}
+
+void decoder_stop_at_cut(struct decoder *d, uint32_t number)
+{
+	d->stop_at_cut = true;
+	d->stop_number = number;
+}
+
+bool decoder_has_stopped(const struct decoder *d)
+{
+	return d->stop_at_cut && d->cut_served == d->stop_number;
+}
+
+uint32_t decoder_cut_served(const struct decoder *d)
+{
+	return d->cut_served;
+}
+
+/* Identifiers of the file before are void. */
+static void forget_file(struct decoder *d)
+{
+	for (size_t i = 0; i < d->string_count; i++)
+		d->strings[i].file_string = 0;
+	for (size_t i = 0; i < d->code_count; i++)
+		d->codes[i].file_function = 0;
+	for (size_t i = 0; i < d->node_count; i++)
+		d->nodes[i].file_node = 0;
+	for (size_t i = 0; i < d->thread_count; i++)
+		d->threads[i].in_file = false;
+}
+
+/* What a file must have of a thread before its next run: where its account stood. */
+static void repeat_thread(struct decoder *d, struct thread *t)
+{
+	struct file_cpu c = {
+		.thread = t->t.file_thread,
+		.tick = d->base,
+		.cpu_ns = t->cpu_ns,
+		.run_count = t->run_count,
+	};
+
+	if (t->t.file_thread == 0 || t->t.ended)
+		return;
+	write_thread(d, t);
+	if (t->accounted)
+		file_writer_cpu(d->writer, d->segment, &c);
+}
+
+void decoder_move(struct decoder *d, struct file_writer *writer, uint32_t segment)
+{
+	close_all_runs(d);
+	forget_file(d);
+	d->writer = writer;
+	d->segment = segment;
+	d->stop_at_cut = false;
+	file_writer_base(writer, segment, d->base);
+	if (d->clock_offset != 0) {
+		int64_t now = clock_real_ns();
+		struct file_clock c = {
+			.segment = segment,
+			.mono_ns = (uint64_t)(now + d->clock_offset),
+			.real_ns = (uint64_t)now,
+		};
+
+		file_writer_clock(writer, &c);
+	}
+	for (size_t i = 0; i < d->thread_count; i++)
+		repeat_thread(d, &d->threads[i]);
 }
 
 const struct decoder_stats *decoder_stats(const struct decoder *d)
@@ -780,8 +880,12 @@ struct decoder_thread *decoder_thread_at(struct decoder *d, size_t index)
 
 void decoder_name_thread(struct decoder *d, struct decoder_thread *t, const char *name)
 {
+	struct thread *thread = (struct thread *)t;
+
 	t->named = true;
-	write_thread(d, (struct thread *)t, name);
+	free(thread->name);
+	thread->name = xstrdup(name);
+	write_thread(d, thread);
 }
 
 int64_t decoder_clock_offset(const struct decoder *d)

@@ -61,6 +61,22 @@ const struct decoder_stats *decoder_stats(const struct decoder *d);
 /* Threads seen so far, by index from 0; NULL past the last. */
 struct decoder_thread *decoder_thread_at(struct decoder *d, size_t index);
 
+/*
+ * Go on in another file, as segment `segment` of it: threads that live are written
+ * there, strings and the rest when they are needed.  To be called behind a cut, as then
+ * nothing that belongs to one file comes later; anywhere else what is not settled yet
+ * goes to the new one.
+ */
+void decoder_move(struct decoder *d, struct file_writer *writer, uint32_t segment);
+
+/* From now on decoder_feed() returns behind the cut that serves request `number`, with
+ * *ret_cut set, whatever follows it.  decoder_move() ends that. */
+void decoder_stop_at_cut(struct decoder *d, uint32_t number);
+bool decoder_has_stopped(const struct decoder *d);
+
+/* The number of the last request for a cut that has been served. */
+uint32_t decoder_cut_served(const struct decoder *d);
+
 /* Give a thread its name, in UTF-8; writes its record again. */
 void decoder_name_thread(struct decoder *d, struct decoder_thread *t, const char *name);
 

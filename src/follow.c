@@ -40,12 +40,18 @@ struct follow {
 	struct python_found python;
 	struct ring_reader ring;
 	struct decoder *decoder;
-	struct file_writer *writer;
-	uint32_t segment;
+	struct output_part *part, *next; /* next: it is to move there */
+	uint32_t number, next_number;    /* of its segment in them */
+	uint32_t segment, parent;        /* of the recording */
+	struct file_segment about;       /* what all parts have of it */
+	struct attributes *attributes;
+	uint32_t cut_wanted;
 	uint8_t *buffer;
 	size_t kept; /* bytes of a cut record at the start of buffer */
 	int64_t counters_ns;
 	uint64_t counters_written[RING_COUNTERS];
+	uint64_t counters_before[RING_COUNTERS]; /* in parts before this one */
+	uint64_t lost_before;
 	bool ended;
 	struct follow_stats stats;
 };
@@ -68,6 +74,7 @@ static const char *const counter_names[RING_COUNTERS] = {
 	[RING_NO_SCHEDSTAT] = "no-schedstat",
 	[RING_GIL_SWITCHES] = "gil-switches",
 	[RING_STRATUM_NS] = "stratum",
+	[RING_DISABLED_NS] = "disabled",
 };
 
 /* --- the ring --- */
@@ -117,7 +124,12 @@ static void order(struct follow *f, enum ring_order what)
 	__atomic_store_n(&f->ring.header->order, what, __ATOMIC_RELEASE);
 }
 
-static void give_orders(struct follow *f, const struct follow_options *o)
+void follow_enable(struct follow *f, bool on)
+{
+	order(f, on ? RING_ORDER_RUN : RING_ORDER_PARK);
+}
+
+static void give_orders(struct follow *f, const struct follow_options *o, bool disabled)
 {
 	struct ring_options *r = &f->ring.header->options;
 
@@ -131,7 +143,7 @@ static void give_orders(struct follow *f, const struct follow_options *o)
 	r->runtime = f->python.runtime;
 	r->code_type = f->python.code_type;
 	memcpy(r->layout, &f->python.layout, sizeof(f->python.layout));
-	order(f, RING_ORDER_RUN);
+	follow_enable(f, !disabled);
 }
 
 /* --- the segment --- */
@@ -198,53 +210,77 @@ static void add_host(struct attributes *a)
 		add_attribute(a, "boot", boot.data, boot.size - 1);
 }
 
-static void write_segment(struct follow *f, const struct follow_options *o,
+/* What is known of the process now; it may be gone when the next part begins. */
+static void describe(struct follow *f, const struct follow_options *o,
 	const struct follow_origin *origin)
 {
-	struct attributes a = { 0 };
+	struct attributes *a = xcalloc(1, sizeof(*a));
 	struct proc_stat st;
 	struct proc_status status = { 0 };
 	_cleanup_free_ char *exe = proc_exe(f->pid);
 	struct file_segment s = {
-		.segment = f->segment,
-		.parent = origin->parent,
 		.why = origin->why,
 		.pid = (uint32_t)f->pid,
-		.mono_ns = (uint64_t)clock_monotonic_ns(),
-		.real_ns = (uint64_t)clock_real_ns(),
 		.interval_ns = o->spin ? 0 : (uint64_t)o->interval_ns,
 		.flags = (o->adaptive ? FILE_SEGMENT_ADAPTIVE : 0) |
 			 (o->spin ? FILE_SEGMENT_SPIN : 0),
 	};
+	int64_t now = clock_monotonic_ns();
 
 	if (getrandom(s.id, sizeof(s.id), GRND_NONBLOCK) != sizeof(s.id))
-		memcpy(s.id, &s.mono_ns, sizeof(s.mono_ns));
+		memcpy(s.id, &now, sizeof(now));
 	if (proc_status_read(f->pid, &status) == 0)
 		s.inner_pid = (uint32_t)status.inner_pid;
-	add_command_line(&a, f->pid);
-	add_text(&a, "exe", exe);
-	add_text(&a, "python", f->python.version);
-	add_host(&a);
+	add_command_line(a, f->pid);
+	add_text(a, "exe", exe);
+	add_text(a, "python", f->python.version);
+	add_host(a);
 	if (proc_stat_read(f->pid, 0, &st) == 0)
-		add_number(&a, "clock",
+		add_number(a, "clock",
 			st.start_ticks *
 				(1000000000ull / (uint64_t)sysconf(_SC_CLK_TCK)));
-	add_text(&a, "isolation", "task");
-	add_number(&a, "max-stack", o->max_stack);
+	add_text(a, "isolation", "task");
+	add_number(a, "max-stack", o->max_stack);
 	if (o->adaptive)
-		add_number(&a, "overhead-limit", o->overhead_ppm);
-	add_text(&a, "pystack", PACKAGE_VERSION);
-	s.attributes = a.list;
-	s.attribute_count = (uint32_t)a.count;
-	file_writer_segment(f->writer, &s);
-	for (size_t i = 0; i < a.count; i++)
-		free((char *)a.list[i].value.bytes);
-	free(a.list);
+		add_number(a, "overhead-limit", o->overhead_ppm);
+	add_text(a, "pystack", PACKAGE_VERSION);
+	s.attributes = a->list;
+	s.attribute_count = (uint32_t)a->count;
+	f->about = s;
+	f->attributes = a;
+}
+
+static void free_attributes(struct attributes *a)
+{
+	if (a == NULL)
+		return;
+	for (size_t i = 0; i < a->count; i++)
+		free((char *)a->list[i].value.bytes);
+	free(a->list);
+	free(a);
+}
+
+/* Begin the segment in a part.  Returns its number there. */
+static uint32_t write_segment(
+	struct follow *f, struct output_part *part, enum file_segment_flags more)
+{
+	struct file_segment s = f->about;
+
+	s.parent = output_part_find(part, f->parent);
+	s.segment = output_part_add(part, f->segment);
+	s.mono_ns = (uint64_t)clock_monotonic_ns();
+	s.real_ns = (uint64_t)clock_real_ns();
+	/* In a time namespace the task's clock is another. */
+	if (f->decoder != NULL && decoder_clock_offset(f->decoder) != 0)
+		s.mono_ns = s.real_ns + (uint64_t)decoder_clock_offset(f->decoder);
+	s.flags |= more;
+	file_writer_segment(output_part_writer(part), &s);
+	return s.segment;
 }
 
 int follow_start(pid_t pid, const struct follow_source *source,
 	const struct python_found *python, const struct follow_options *options,
-	struct file_writer *writer, const struct follow_origin *origin,
+	struct output_part *part, const struct follow_origin *origin,
 	uint32_t *next_thread, struct follow **ret_follow, struct err *err)
 {
 	struct follow *f = xcalloc(1, sizeof(*f));
@@ -255,8 +291,9 @@ int follow_start(pid_t pid, const struct follow_source *source,
 	f->attached = source->injected != NULL;
 	f->connection = f->attached ? -1 : source->connection;
 	f->task_pidfd = -1;
-	f->writer = writer;
+	f->part = part;
 	f->segment = origin->segment;
+	f->parent = origin->parent;
 	f->python = *python;
 	f->buffer = xmalloc(DRAIN_BYTES);
 	if (f->attached) {
@@ -275,10 +312,11 @@ int follow_start(pid_t pid, const struct follow_source *source,
 		return r;
 	}
 	f->task_pidfd = (int)syscall(SYS_pidfd_open, f->task, 0);
-	f->decoder = decoder_new(writer, origin->segment, next_thread,
+	describe(f, options, origin);
+	f->number = write_segment(f, part, 0);
+	f->decoder = decoder_new(output_part_writer(part), f->number, next_thread,
 		(enum py_linetable_kind)python->layout.linetable_kind);
-	write_segment(f, options, origin);
-	give_orders(f, options);
+	give_orders(f, options, origin->disabled);
 	*ret_follow = f;
 	return 0;
 }
@@ -306,9 +344,11 @@ static uint32_t list_counters(struct follow *f, struct file_counter *list, bool 
 
 		if (!all && value == f->counters_written[i])
 			continue;
+		/* The stratum is no sum. */
 		list[n++] = (struct file_counter){
 			.name = { counter_names[i], strlen(counter_names[i]) },
-			.value = value,
+			.value = i == RING_STRATUM_NS ? value
+						      : value - f->counters_before[i],
 		};
 		f->counters_written[i] = value;
 	}
@@ -328,7 +368,7 @@ static void write_counters(struct follow *f)
 	uint32_t n = list_counters(f, list, false);
 
 	if (n != 0)
-		file_writer_counters(f->writer, f->segment, list, n);
+		file_writer_counters(output_part_writer(f->part), f->number, list, n);
 }
 
 int64_t follow_drain(struct follow *f, bool *ret_cut, struct err *err)
@@ -349,6 +389,8 @@ int64_t follow_drain(struct follow *f, bool *ret_cut, struct err *err)
 		if (used < 0)
 			return used;
 		*ret_cut |= cut;
+		if (cut && decoder_has_stopped(f->decoder))
+			follow_move_now(f);
 		if (used == 0)
 			break;
 		ring_consume(&f->ring, (uint64_t)used);
@@ -446,18 +488,33 @@ static bool await_leaving(struct follow *f)
 	return true;
 }
 
+static void sum_up(struct follow *f)
+{
+	const struct decoder_stats *s = decoder_stats(f->decoder);
+
+	f->stats.samples = s->samples;
+	f->stats.lost = s->lost + f->stats.counters[RING_LOST_FULL];
+	f->stats.threads = s->threads;
+}
+
+static void tell_lost(struct follow *f)
+{
+	output_part_lost(f->part, f->stats.lost - f->lost_before);
+	f->lost_before = f->stats.lost;
+}
+
 static void write_end(struct follow *f, enum file_end_why why, uint64_t status)
 {
 	struct file_counter list[RING_COUNTERS + 1];
 	uint32_t n = list_counters(f, list, true);
 
-	if (f->attached)
+	if (f->attached && why != FILE_END_CONTINUED)
 		list[n++] = (struct file_counter){
 			.name = { "held", 4 },
 			.value = (uint64_t)f->stats.held_ns,
 		};
 	struct file_segment_end end = {
-		.segment = f->segment,
+		.segment = f->number,
 		.why = why,
 		.status = status,
 		.mono_ns = (uint64_t)clock_monotonic_ns(),
@@ -465,7 +522,8 @@ static void write_end(struct follow *f, enum file_end_why why, uint64_t status)
 		.counter_count = n,
 	};
 
-	file_writer_segment_end(f->writer, &end);
+	file_writer_segment_end(output_part_writer(f->part), &end);
+	tell_lost(f);
 }
 
 int follow_end(
@@ -482,6 +540,8 @@ int follow_end(
 	bool left = await_leaving(f);
 
 	(void)follow_drain(f, &cut, &ignored);
+	if (f->next != NULL)
+		follow_move_now(f);
 	decoder_close_runs(f->decoder);
 	read_counters(f);
 	if (f->attached) {
@@ -493,14 +553,60 @@ int follow_end(
 		r = err_set(err, -E_TIMEOUT, "the sampler task %d has not left",
 			(int)f->task);
 	}
-	const struct decoder_stats *s = decoder_stats(f->decoder);
-
-	f->stats.samples = s->samples;
-	f->stats.lost = s->lost + f->stats.counters[RING_LOST_FULL];
-	f->stats.threads = s->threads;
+	sum_up(f);
 	write_end(f, why, status);
 	f->ended = true;
 	return r;
+}
+
+/* --- moving to another part --- */
+
+void follow_want_cut(struct follow *f)
+{
+	__atomic_store_n(
+		&f->ring.header->cut_wanted, ++f->cut_wanted, __ATOMIC_RELEASE);
+}
+
+bool follow_is_cut(const struct follow *f)
+{
+	return decoder_cut_served(f->decoder) == f->cut_wanted;
+}
+
+bool follow_obeys(const struct follow *f)
+{
+	const struct ring_header *h = f->ring.header;
+	uint32_t state = __atomic_load_n(&h->state, __ATOMIC_ACQUIRE);
+
+	if (state != RING_PARKED && state != RING_RUNNING)
+		return true;
+	return (h->order == RING_ORDER_PARK) == (state == RING_PARKED);
+}
+
+void follow_move(struct follow *f, struct output_part *part)
+{
+	f->next = part;
+	f->next_number = write_segment(f, part, FILE_SEGMENT_CONTINUED);
+	follow_want_cut(f);
+	decoder_stop_at_cut(f->decoder, f->cut_wanted);
+}
+
+bool follow_is_moving(const struct follow *f)
+{
+	return f->next != NULL;
+}
+
+void follow_move_now(struct follow *f)
+{
+	decoder_close_runs(f->decoder);
+	read_counters(f);
+	sum_up(f);
+	write_end(f, FILE_END_CONTINUED, 0);
+	for (unsigned i = 0; i < RING_COUNTERS; i++)
+		f->counters_before[i] = f->stats.counters[i];
+	f->part = f->next;
+	f->number = f->next_number;
+	f->next = NULL;
+	decoder_move(f->decoder, output_part_writer(f->part), f->number);
 }
 
 pid_t follow_pid(const struct follow *f)
@@ -518,8 +624,12 @@ int follow_poll_fd(const struct follow *f)
 	return f->task_pidfd;
 }
 
-void follow_stats_get(const struct follow *f, struct follow_stats *ret)
+void follow_stats_get(struct follow *f, struct follow_stats *ret)
 {
+	if (!f->ended) {
+		read_counters(f);
+		sum_up(f);
+	}
 	*ret = f->stats;
 }
 
@@ -532,6 +642,7 @@ void follow_free(struct follow *f)
 	inject_abandon(&f->injected);
 	follow_unmap(&f->ring);
 	decoder_free(f->decoder);
+	free_attributes(f->attributes);
 	free(f->buffer);
 	free(f);
 }

@@ -13,6 +13,7 @@
 #include "base/err.h"
 #include "file/writer.h"
 #include "inject/inject.h"
+#include "output.h"
 #include "proc/python.h"
 #include "wire/ring.h"
 
@@ -44,11 +45,12 @@ struct follow_source {
 	const struct inject_task *injected; /* NULL: a hello */
 };
 
-/* Its place in the file. */
+/* Its place in the recording, where segments count from 1. */
 struct follow_origin {
 	uint32_t segment;
 	uint32_t parent; /* segment it comes from, 0: none */
 	enum file_why why;
+	bool disabled; /* it begins with sampling off */
 };
 
 /*
@@ -58,7 +60,7 @@ struct follow_origin {
  */
 int follow_start(pid_t pid, const struct follow_source *source,
 	const struct python_found *python, const struct follow_options *options,
-	struct file_writer *writer, const struct follow_origin *origin,
+	struct output_part *part, const struct follow_origin *origin,
 	uint32_t *next_thread, struct follow **ret_follow, struct err *err);
 
 /*
@@ -74,6 +76,24 @@ void follow_beat(struct follow *f);
 /* Take what is in the ring.  Returns the number of bytes, or a negative code with
  * words when the ring cannot be read any more.  *ret_cut is set after a cut. */
 int64_t follow_drain(struct follow *f, bool *ret_cut, struct err *err);
+
+/* Turn sampling on or off. */
+void follow_enable(struct follow *f, bool on);
+/* Has the task obeyed, or can it not sample anyway? */
+bool follow_obeys(const struct follow *f);
+
+/* Ask for a cut: soon all until now is in the ring.  Has it been drained? */
+void follow_want_cut(struct follow *f);
+bool follow_is_cut(const struct follow *f);
+
+/*
+ * Go on in another part, from the next cut on, which is asked for.  The segment is
+ * begun there at once; those it comes from must be there before.
+ */
+void follow_move(struct follow *f, struct output_part *part);
+bool follow_is_moving(const struct follow *f);
+/* Move now, though no cut came in time. */
+void follow_move_now(struct follow *f);
 
 /* Before a flush of the file. */
 void follow_close_runs(struct follow *f);
@@ -101,7 +121,8 @@ pid_t follow_pid(const struct follow *f);
 pid_t follow_task(const struct follow *f);
 /* Descriptor that becomes readable when the task or the connection ends. */
 int follow_poll_fd(const struct follow *f);
-void follow_stats_get(const struct follow *f, struct follow_stats *ret);
+/* Also while it lasts. */
+void follow_stats_get(struct follow *f, struct follow_stats *ret);
 void follow_free(struct follow *f);
 
 #endif

@@ -10,6 +10,7 @@ src_pystack_SOURCES = \
 	src/cmd-report.c \
 	src/cmd-script.c \
 	src/cmd.h \
+	src/control.c src/control.h \
 	src/decoder.c src/decoder.h \
 	src/follow.c src/follow.h \
 	src/frame-text.c src/frame-text.h \
@@ -20,8 +21,15 @@ src_pystack_SOURCES = \
 	src/main.c \
 	src/msg.c src/msg.h \
 	src/opt.c src/opt.h \
+	src/output.c src/output.h \
 	src/paths.c src/paths.h \
+	src/rec-control.c \
+	src/rec-end.c \
+	src/rec-output.c \
+	src/rec-signals.c \
+	src/recorder-internal.h \
 	src/recorder.c src/recorder.h \
+	src/schedule.c src/schedule.h \
 	src/selftest.c src/selftest.h \
 	src/target.c src/target.h \
 	src/term.c src/term.h \

@@ -11,7 +11,9 @@
  *   verdict.[ch]        whether it can be, and what would help
  *   json.[ch]           results as JSON
  *   target.[ch]         the command to be recorded: start, status
- *   recorder.[ch]       a recording from start to end: rings, file, signals
+ *   recorder.[ch] rec-*.c  a recording from start to end
+ *   control.[ch]        commands from outside, while it lasts
+ *   output.[ch]         the files it goes into, one or more
  *   decoder.[ch]        records of a ring to records of the file
  *   view-text.[ch]      reports as text
  *   term.[ch]           width, pager, what a terminal may see

@@ -34,6 +34,7 @@
 #include "msg.h"
 #include "proc/events.h"
 #include "proc/process.h"
+#include "recorder-internal.h"
 #include "target.h"
 #include "tree.h"
 
@@ -57,50 +58,7 @@ enum {
 	MOST_TRIES = 20,
 	EXIT_GRACE_MS = 2000,
 	ADOPTION_NS = 100000000, /* for a task to become our child */
-	REAP_NS = 1000000000,    /* for all of these to end */
-	NAMED_AT_MOST = 4,       /* children that are not followed */
 	COMMAND_LINE_BYTES = 4 << 20,
-};
-
-struct recorder {
-	const struct recorder_options *o;
-	struct file_writer *writer;
-	struct tree tree;
-	size_t follow_count;       /* processes that are followed now */
-	struct follow_stats stats; /* of segments that are over */
-	uint32_t segments;
-	uint32_t next_thread;
-	pid_t *tasks; /* all there were */
-	size_t task_count, task_capacity;
-	bool over;
-	bool failed;          /* the file could not be written */
-	char found_kind[192]; /* why a Python that was found is not recorded */
-
-	pid_t child; /* the command, 0 when attached */
-	int child_status;
-	bool child_ended;
-	struct hello hello;
-	bool adopts; /* PID 1 may not reap: tasks that say hello become our children */
-
-	int events;        /* of the kernel on new processes; negative: look at /proc */
-	bool scan_missed;  /* they are not complete */
-	int64_t events_ns; /* when they were read last */
-	int64_t events_apart_ns;
-
-	int signals;
-	struct target_signals given; /* for the command */
-	struct rlimit files;         /* likewise */
-	bool passed_on[65];
-
-	int64_t started_ns, follow_ns, flushed_ns, named_ns, drained_ns;
-	int64_t name_next_ns;
-	uint64_t thread_count; /* of what is followed, at the last drain */
-	int drain_ms;
-
-	pthread_t beat_thread;
-	pthread_mutex_t beat_lock; /* for the follows of the tree */
-	pthread_cond_t beat_wake;
-	bool beat_stop;
 };
 
 /* --- the beat: from a thread of its own, so that a slow disk does not look like a
@@ -163,35 +121,7 @@ static void stop_beat(struct recorder *r)
 	(void)pthread_join(r->beat_thread, NULL);
 }
 
-/* --- the file --- */
-
-static void flush(struct recorder *r)
-{
-	struct err err;
-
-	for (size_t i = 0; i < r->tree.count; i++)
-		if (r->tree.list[i]->follow != NULL)
-			follow_close_runs(r->tree.list[i]->follow);
-	r->flushed_ns = clock_monotonic_ns();
-	if (r->failed || file_writer_flush(r->writer, &err) == 0)
-		return;
-	r->failed = true;
-	r->over = true;
-	msg_error("%s: %s; what was recorded until now is kept%s", r->o->output,
-		err.text, r->child != 0 ? ", the program goes on" : "");
-}
-
 /* --- following a process --- */
-
-static void add_stats(struct follow_stats *to, const struct follow_stats *s)
-{
-	for (unsigned i = 0; i < RING_COUNTERS; i++)
-		to->counters[i] += s->counters[i];
-	to->samples += s->samples;
-	to->lost += s->lost;
-	to->threads += s->threads;
-	to->held_ns += s->held_ns;
-}
 
 /* The segment is over, the process is in state next. */
 static void end_follow(struct recorder *r, struct tree_process *p,
@@ -206,8 +136,12 @@ static void end_follow(struct recorder *r, struct tree_process *p,
 	if (follow_end(f, why, status, &err) != 0)
 		msg_error("process %d: %s", (int)p->pid, err.text);
 	follow_stats_get(f, &stats);
-	add_stats(&r->stats, &stats);
+	rec_add_stats(&r->stats, &stats);
 	follow_free(f);
+	/* The flight recorder of a program that others outlive. */
+	if (r->o->output.overwrite && p->segment == 1 && next == TREE_GONE &&
+		p->pid != r->child && r->follow_count != 0)
+		r->snapshot_due = true;
 	if (r->o->no_inherit)
 		r->over = true;
 }
@@ -329,10 +263,11 @@ static int start_following(struct recorder *r, struct tree_process *p,
 		.segment = r->segments + 1,
 		.parent = p->segment != 0 ? p->segment : segment_above(p),
 		.why = p->why,
+		.disabled = r->disabled,
 	};
 	struct follow *f;
-	int code = follow_start(p->pid, source, python, &r->o->sampling, r->writer,
-		&origin, &r->next_thread, &f, err);
+	int code = follow_start(p->pid, source, python, &r->o->sampling,
+		output_part(r->out), &origin, &r->next_thread, &f, err);
 
 	if (code != 0)
 		return code;
@@ -340,8 +275,10 @@ static int start_following(struct recorder *r, struct tree_process *p,
 	p->segment = ++r->segments;
 	p->state = TREE_FOLLOWED;
 	p->reason[0] = '\0';
-	if (r->follow_ns == 0)
+	if (r->follow_ns == 0) {
 		r->follow_ns = clock_monotonic_ns();
+		rec_begin_schedule(r);
+	}
 	set_follow(r, p, f);
 	return 0;
 }
@@ -793,83 +730,6 @@ static void look_for_more(struct recorder *r, int64_t now)
 	}
 }
 
-/* --- signals --- */
-
-static void set_up_signals(struct recorder *r)
-{
-	sigset_t mask;
-
-	(void)sigemptyset(&mask);
-	(void)sigaddset(&mask, SIGINT);
-	(void)sigaddset(&mask, SIGTERM);
-	(void)sigaddset(&mask, SIGHUP);
-	(void)sigaddset(&mask, SIGQUIT);
-	(void)sigaddset(&mask, SIGCHLD);
-	(void)sigaddset(&mask, SIGUSR2);
-	/* A blocked signal that is ignored is dropped: as in any script's background
-	 * job, SIGINT may come to us ignored.  The command gets back what we got. */
-	target_signals_save(&r->given);
-	(void)sigprocmask(SIG_BLOCK, &mask, NULL);
-	r->signals = signalfd(-1, &mask, SFD_CLOEXEC | SFD_NONBLOCK);
-}
-
-/* A signal for the recording.  Spawned: the terminal has given the program its own
- * copy; what another process sent to us alone is passed on, once. */
-static void on_signal(struct recorder *r, const struct signalfd_siginfo *s)
-{
-	int sig = (int)s->ssi_signo;
-
-	if (sig == SIGUSR2) {
-		flush(r);
-		msg_info("%s: flushed, %.3f MB so far", r->o->output,
-			(double)file_writer_size(r->writer) / 1e6);
-		return;
-	}
-	if (r->child == 0) {
-		r->over = true;
-		return;
-	}
-	if (sig == SIGINT || s->ssi_code == SI_KERNEL || r->passed_on[sig] ||
-		r->child_ended)
-		return;
-	r->passed_on[sig] = true;
-	(void)kill(r->child, sig);
-}
-
-static void reap(struct recorder *r)
-{
-	int status;
-	pid_t pid;
-
-	while ((pid = waitpid(-1, &status, WNOHANG | __WALL)) > 0) {
-		if (pid == r->child) {
-			r->child_status = status;
-			r->child_ended = true;
-		}
-	}
-}
-
-/* Those that came to us: they have left, but may not have ended yet. */
-static void reap_tasks(struct recorder *r)
-{
-	int64_t end = clock_monotonic_ns() + REAP_NS;
-
-	for (size_t i = 0; i < r->task_count; i++)
-		while (waitpid(r->tasks[i], NULL, WNOHANG | __WALL) == 0 &&
-			clock_monotonic_ns() < end)
-			clock_sleep_ns(200000);
-}
-
-static void read_signals(struct recorder *r)
-{
-	struct signalfd_siginfo s;
-
-	while (read(r->signals, &s, sizeof(s)) == sizeof(s))
-		if (s.ssi_signo != SIGCHLD)
-			on_signal(r, &s);
-	reap(r);
-}
-
 /* --- the loop --- */
 
 /* Returns the bytes taken from the ring; *cut is set after a cut. */
@@ -930,9 +790,9 @@ static void drain(struct recorder *r, int64_t now)
 	else if (r->drain_ms < DRAIN_MAX_MS)
 		r->drain_ms++;
 	if ((cut && now - r->flushed_ns > FLUSH_NS / 2) ||
-		now - r->flushed_ns > FLUSH_NS * 2 ||
-		file_writer_should_flush(r->writer))
-		flush(r);
+		now - r->flushed_ns > FLUSH_NS * 2 || output_should_flush(r->out)) {
+		rec_flush(r);
+	}
 }
 
 /* A shell that was named itself may start another Python at any time. */
@@ -979,7 +839,6 @@ static void on_child_end(struct recorder *r)
 	see_ends(r);
 	/* A process that outlives the command is let go. */
 	end_all(r);
-	flush(r);
 }
 
 /* No longer than until a process is to be looked into, or looked for. */
@@ -1004,7 +863,7 @@ static int ms_to_next_look(struct recorder *r, int ms)
 /* Until a signal, a hello, the end of a task, or the next thing to do. */
 static void wait_for_events(struct recorder *r)
 {
-	size_t count = 3;
+	size_t count = 4;
 	struct pollfd *fds = xcalloc(count + r->follow_count, sizeof(*fds));
 	int ms = r->follow_count != 0 ? r->drain_ms : r->over ? 1000 : DRAIN_MAX_MS;
 
@@ -1020,10 +879,11 @@ static void wait_for_events(struct recorder *r)
 				.fd = follow_poll_fd(r->tree.list[i]->follow),
 				.events = POLLIN,
 			};
-	ms = ms_to_next_look(r, ms);
+	fds[3] = (struct pollfd){ .fd = rec_control_fd(r), .events = POLLIN };
+	ms = rec_control_sleep(r, clock_monotonic_ns(), ms_to_next_look(r, ms));
 	(void)poll(fds, count, ms);
 	if (fds[0].revents != 0)
-		read_signals(r);
+		rec_read_signals(r);
 	if (fds[2].revents != 0)
 		read_events(r);
 	if (fds[1].revents != 0)
@@ -1037,7 +897,7 @@ static void one_round(struct recorder *r)
 
 	int64_t now = clock_monotonic_ns();
 
-	if (now - r->drained_ns >= r->drain_ms * 1000000ll)
+	if (r->wait != WAIT_NOTHING || now - r->drained_ns >= r->drain_ms * 1000000ll)
 		drain(r, now);
 	see_ends(r);
 	if (r->over)
@@ -1048,125 +908,22 @@ static void one_round(struct recorder *r)
 		if (r->child != 0)
 			msg_info("the time is up; the program goes on");
 	}
-	if (r->follow_count != 0 && r->over) {
+	rec_look_at_size(r, now);
+	rec_control_round(r, now);
+	if (r->over && !r->closed) {
 		end_all(r);
-		flush(r);
+		rec_close_output(r);
 	}
 	look_for_more(r, now);
 	if (r->child_ended)
 		on_child_end(r);
 }
 
-/* --- the end --- */
-
-/* Children that were not followed, and why. */
-static void say_strangers(struct recorder *r)
-{
-	struct buf names = BUF_INIT(4096);
-	size_t count = 0, brief = r->tree.brief;
-
-	for (size_t i = 0; i < r->task_count; i++)
-		tree_set_ours(&r->tree, r->tasks[i]);
-	tree_mark_ours(&r->tree);
-
-	for (size_t i = 0; i < r->tree.count; i++) {
-		const struct tree_process *p = r->tree.list[i];
-
-		if (p->segment != 0 && p->follow == NULL && p->reason[0] != '\0')
-			msg_info("process %d (%s) is not recorded any more: %s",
-				(int)p->pid, p->what, p->reason);
-		if (p->parent == NULL || p->segment != 0 || p->ours)
-			continue;
-		brief += p->brief;
-		if (p->brief || count++ >= NAMED_AT_MOST)
-			continue;
-		buf_printf(&names, "%s%s", count > 1 ? ", " : "", p->what);
-		if (p->reason[0] != '\0')
-			buf_printf(&names, ": %s", p->reason);
-	}
-	count += r->tree.dropped;
-	if (count > NAMED_AT_MOST)
-		buf_printf(&names, ", and %zu more", count - NAMED_AT_MOST);
-	if (count != 0)
-		msg_info("%zu %s not followed (%s)", count,
-			count == 1 ? "child" : "children", buf_text(&names));
-	if (brief != 0)
-		msg_info("%zu %s ended before anyone could look at %s", brief,
-			brief == 1 ? "child" : "children", brief == 1 ? "it" : "them");
-	buf_done(&names);
-}
-
-static void say_why_empty(struct recorder *r)
-{
-	double ran_ms = (double)(clock_monotonic_ns() - r->started_ns) / 1e6;
-	const struct tree_process *first = tree_find(&r->tree, r->child);
-
-	if (r->segments != 0) {
-		if (r->stats.counters[RING_TICKS] == 0)
-			msg_info(
-				"no samples: the program ran for %.0f ms, and ticks are %.3g ms "
-				"apart",
-				ran_ms, (double)r->o->sampling.interval_ns / 1e6);
-		else
-			msg_info(
-				"no samples: at none of %llu ticks had a thread a Python frame",
-				(unsigned long long)r->stats.counters[RING_TICKS]);
-	} else if (r->found_kind[0] == '\0' && r->child != 0 && first != NULL &&
-		   first->reason[0] != '\0') {
-		msg_info("no samples: process %d: %s", (int)first->pid, first->reason);
-	} else if (r->found_kind[0] == '\0' && r->child != 0) {
-		msg_info(
-			"no samples: no Python process showed itself below '%s' within %.0f ms",
-			r->o->argv[0], ran_ms);
-	}
-}
-
-static void say_end(struct recorder *r, uint64_t bytes)
-{
-	const uint64_t *c = r->stats.counters;
-	double elapsed = (double)(clock_monotonic_ns() - r->started_ns);
-	double own = (double)c[RING_CPU_NS] + (double)clock_process_cpu_ns();
-	unsigned processes = 0;
-
-	for (size_t i = 0; i < r->tree.count; i++)
-		processes += r->tree.list[i]->segment != 0;
-
-	msg_line(
-		"[ pystack record: wrote %.3f MB %s (%llu samples, %u process%s, %llu "
-		"thread%s, %llu lost, %llu approximate, %llu late, overhead %.2f%% of a core) ]",
-		(double)bytes / 1e6, r->o->output, (unsigned long long)r->stats.samples,
-		processes, processes == 1 ? "" : "es",
-		(unsigned long long)r->stats.threads, r->stats.threads == 1 ? "" : "s",
-		(unsigned long long)r->stats.lost,
-		(unsigned long long)c[RING_APPROXIMATE],
-		(unsigned long long)c[RING_LATE],
-		elapsed > 0 ? 100 * own / elapsed : 0);
-	if (r->stats.samples == 0)
-		say_why_empty(r);
-	say_strangers(r);
-}
-
 static int finish(struct recorder *r, int status)
 {
-	struct err err;
-	struct file_summary summary = {
-		.segments = r->segments,
-		.samples = r->stats.samples,
-		.lost = r->stats.lost,
-		.mono_ns = (uint64_t)clock_monotonic_ns(),
-	};
-
-	flush(r);
-	uint64_t bytes = file_writer_size(r->writer);
-
-	if (r->failed) {
-		file_writer_free(r->writer);
-	} else if (file_writer_close(r->writer, &summary, &err) != 0) {
-		msg_error("%s: %s", r->o->output, err.text);
-		r->failed = true;
-	}
-	r->writer = NULL;
-	say_end(r, bytes);
+	rec_close_output(r);
+	rec_say_end(r);
+	output_free(r->out);
 	/* The program's own status goes before our troubles. */
 	if (r->child != 0)
 		return target_exit_status(r->child_status);
@@ -1184,38 +941,22 @@ static void raise_files(struct recorder *r)
 	(void)setrlimit(RLIMIT_NOFILE, &more);
 }
 
-/* The user behind sudo gets the file. */
-static void owner_of_file(int64_t *uid, int64_t *gid)
-{
-	const char *user = getenv("SUDO_UID"), *group = getenv("SUDO_GID");
-	uint64_t value;
-
-	*uid = *gid = -1;
-	if (geteuid() != 0)
-		return;
-	if (user != NULL && parse_number(user, INT32_MAX, &value) == 0)
-		*uid = (int64_t)value;
-	if (*uid >= 0 && group != NULL && parse_number(group, INT32_MAX, &value) == 0)
-		*gid = (int64_t)value;
-}
-
 int recorder_run(const struct recorder_options *options)
 {
 	struct recorder r = {
 		.o = options,
 		.hello = { .listener = -1 },
+		.disabled = options->schedule != NULL,
+		.sampled = options->schedule == NULL,
 		.drain_ms = DRAIN_MAX_MS / 4,
 		.beat_lock = PTHREAD_MUTEX_INITIALIZER,
 		.beat_wake = PTHREAD_COND_INITIALIZER,
 	};
 	struct err err;
-	int64_t uid, gid;
 
 	/* First of all: a signal that comes early would leave the file's first name. */
-	set_up_signals(&r);
-	owner_of_file(&uid, &gid);
-	if (file_writer_open(
-		    options->output, options->level, uid, gid, &r.writer, &err) != 0) {
+	rec_set_up_signals(&r);
+	if (output_open(&options->output, &r.out, &err) != 0) {
 		msg_error("%s", err.text);
 		return STATUS_CANNOT;
 	}
@@ -1230,14 +971,12 @@ int recorder_run(const struct recorder_options *options)
 	}
 	int status = options->pid != 0 ? attach_first(&r, options->pid) : spawn(&r);
 
-	if (status == STATUS_OK && file_writer_publish(r.writer, &err) != 0) {
+	if (status == STATUS_OK && output_publish(r.out, &err) != 0)
 		/* Too late to refuse: say it, and let the program go on. */
-		msg_error("%s", err.text);
-		r.failed = r.over = true;
-	}
+		rec_fail(&r, err.text);
 	if (status != STATUS_OK) {
 		stop_beat(&r);
-		file_writer_free(r.writer);
+		output_free(r.out);
 		hello_close(&r.hello);
 		tree_done(&r.tree);
 		return status;
@@ -1247,7 +986,7 @@ int recorder_run(const struct recorder_options *options)
 	stop_beat(&r);
 	hello_close(&r.hello);
 	fd_close(&r.events);
-	reap_tasks(&r);
+	rec_reap_tasks(&r);
 	status = finish(&r, status);
 	tree_done(&r.tree);
 	free(r.tasks);

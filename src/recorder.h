@@ -13,14 +13,19 @@
 #include <sys/types.h>
 
 #include "follow.h"
+#include "output.h"
+
+struct control;
+struct schedule;
 
 struct recorder_options {
 	pid_t pid; /* attach to it; 0: start argv */
 	char **argv;
 	struct follow_options sampling;
 	int64_t duration_ns; /* 0: until the end */
-	const char *output;
-	int level; /* of compression */
+	struct output_options output;
+	const struct schedule *schedule; /* NULL: sampling is on from the start */
+	struct control *control;         /* NULL: none */
 	bool quiet;
 	bool force;      /* attach under filters that cannot be set aside */
 	bool no_inherit; /* the first Python alone, not what comes from it */

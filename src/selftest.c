@@ -16,9 +16,9 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/xalloc.h"
-#include "file/writer.h"
 #include "follow.h"
 #include "inject/inject.h"
+#include "output.h"
 #include "proc/maps.h"
 #include "profile/profile.h"
 
@@ -322,7 +322,7 @@ static bool let_it_run(struct test *t, struct follow *f)
 
 /* Attach, sample for a while, let go. */
 static bool record(
-	struct test *t, const struct python_found *python, struct file_writer *writer)
+	struct test *t, const struct python_found *python, struct output_part *part)
 {
 	static const struct follow_options options = {
 		.interval_ns = TICK_NS,
@@ -344,7 +344,7 @@ static bool record(
 	struct follow_source source = { .ring_fd = task.ring_fd, .injected = &task };
 
 	t->result->start_held_ns = task.held_ns;
-	if (follow_start(t->pid, &source, python, &options, writer, &origin,
+	if (follow_start(t->pid, &source, python, &options, part, &origin,
 		    &next_thread, &f, &err) != 0)
 		return fail(t, "test-attach", "%s", err.text);
 	(void)checks_add(t->checks, CHECK_OK, "test-attach",
@@ -410,22 +410,22 @@ static bool read_back(struct test *t, const char *name, const char *path,
 static bool record_to_file(struct test *t, const struct python_found *python)
 {
 	_cleanup_free_ char *path = xasprintf("%s/test.data", t->folder);
-	struct file_writer *writer;
-	struct file_summary summary = { .segments = 1 };
+	const struct output_options options = { .path = path, .level = LEVEL };
+	struct output_written ignored;
+	struct output *out;
 	struct err err = { "" };
 
-	if (file_writer_open(path, LEVEL, -1, -1, &writer, &err) != 0)
+	if (output_open(&options, &out, &err) != 0)
 		return fail(t, "test-samples", "%s", err.text);
-	if (!record(t, python, writer)) {
-		file_writer_free(writer);
+	if (!record(t, python, output_part(out))) {
+		output_free(out);
 		return false;
 	}
-	int r = file_writer_publish(writer, &err);
+	int r = output_publish(out, &err);
 
 	if (r == 0)
-		r = file_writer_close(writer, &summary, &err);
-	else
-		file_writer_free(writer);
+		r = output_close(out, false, &ignored, &err);
+	output_free(out);
 	if (r != 0)
 		return fail(t, "test-samples", "%s: %s", path, err.text);
 	bool ok = read_back(

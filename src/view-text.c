@@ -13,6 +13,8 @@
 #include "base/xalloc.h"
 #include "frame-text.h"
 
+enum { MARKS_SHOWN = 10 };
+
 const char *const view_key_names[VIEW_KEYS] = {
 	[VIEW_SYMBOL] = "symbol",
 	[VIEW_FILE] = "file",
@@ -125,6 +127,9 @@ static void print_end(const struct model_segment *s)
 		printf("the sampler ended by itself (reason %" PRIu64 ")",
 			s->end_status);
 		break;
+	case FILE_END_CONTINUED:
+		printf("goes on in another file");
+		break;
 	default:
 		printf("ended");
 		break;
@@ -183,9 +188,12 @@ static void print_segment(const struct model_segment *s, bool more)
 	printf(", ");
 	print_rate(s);
 	printf("\n");
+	if (s->continued)
+		printf("#   its beginning is not in this file\n");
 	for (int i = 0; i < REC_GAP_COUNT; i++) {
 		static const char *const reasons[] = { "missed, for want of a CPU",
-			"with the recorder silent", "stopped by a signal" };
+			"with the recorder silent", "stopped by a signal",
+			"with sampling off" };
 
 		if (s->gap_ns[i] >= 1000000)
 			printf("#   %.3f s %s: not in the figures\n",
@@ -224,6 +232,28 @@ static void print_event(const struct profile *p, const struct view_options *o)
 			percent(t->cpu_unscaled_ns, t->cpu_ns));
 }
 
+static void print_marks(const struct model *m, bool more)
+{
+	size_t count = model_mark_count(m), shown = more ? count : MARKS_SHOWN;
+
+	for (size_t i = 0; i < count && i < shown; i++) {
+		const struct model_mark *mark = model_mark(m, i);
+
+		printf("# mark");
+		if (model_segment_count(m) != 0) {
+			const struct model_segment *s = model_segment(m, 0);
+
+			printf(" at %.3f s",
+				seconds(model_mark_ns(mark, s) - (int64_t)s->mono_ns));
+		}
+		printf(": ");
+		print_clean(mark->text);
+		printf("\n");
+	}
+	if (count > shown)
+		printf("# %zu more marks (--header shows them)\n", count - shown);
+}
+
 static uint64_t sum_counter(const struct profile *p, const char *name)
 {
 	uint64_t sum = 0;
@@ -247,6 +277,7 @@ void view_header(const struct profile *p, const char *path,
 				   : ", not closed: still being written, or cut off");
 	for (uint32_t i = 0; i < model_segment_count(m); i++)
 		print_segment(model_segment(m, i), more);
+	print_marks(m, more);
 	printf("# samples: %" PRIu64 " of %zu thread%s, %" PRIu64 " lost, %" PRIu64
 	       " approximate (%.1f%%), %" PRIu64 " late\n",
 		t->ticks, model_thread_count(m), model_thread_count(m) == 1 ? "" : "s",
@@ -917,6 +948,7 @@ void view_stats(const struct profile *p)
 			const char *name = s->counters[j].name;
 			bool time = strcmp(name, "sampler-cpu") == 0 ||
 				    strcmp(name, "parked") == 0 ||
+				    strcmp(name, "disabled") == 0 ||
 				    strcmp(name, "held") == 0 ||
 				    strcmp(name, "stratum") == 0;
 

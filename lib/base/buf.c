@@ -22,6 +22,14 @@ void buf_clear(struct buf *b)
 		b->data[0] = '\0';
 }
 
+void buf_fit(struct buf *b)
+{
+	if (b->data == NULL || b->capacity == b->size + 1)
+		return;
+	b->data = xrealloc(b->data, b->size + 1);
+	b->capacity = b->size + 1;
+}
+
 /* Room for size more bytes and the NUL; false past the maximum. */
 static bool reserve(struct buf *b, size_t size)
 {

@@ -27,6 +27,7 @@ struct buf {
 
 void buf_done(struct buf *b);
 void buf_clear(struct buf *b); /* keeps the memory */
+void buf_fit(struct buf *b);   /* gives back what is not used */
 void buf_add(struct buf *b, const void *bytes, size_t size);
 void buf_add_str(struct buf *b, const char *s);
 void buf_add_byte(struct buf *b, unsigned byte);

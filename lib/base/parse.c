@@ -93,6 +93,25 @@ int parse_size(const char *text, uint64_t *ret_bytes)
 	return r;
 }
 
+int parse_size_or_duration(const char *text, uint64_t *ret_bytes, int64_t *ret_ns)
+{
+	size_t length = strlen(text);
+	uint64_t bytes = 0;
+	int64_t ns = 0;
+	int r = -EINVAL;
+
+	/* "5m" are minutes, and "5M" is a size: the one place where that matters. */
+	if (length != 0 && strchr("BKMG", text[length - 1]) != NULL)
+		r = parse_size(text, &bytes);
+	else if (length != 0 && strchr("smhdn", text[length - 1]) != NULL)
+		r = parse_duration(text, &ns);
+	if (r != 0)
+		return r;
+	*ret_bytes = bytes;
+	*ret_ns = ns;
+	return 0;
+}
+
 int parse_percent(const char *text, double *ret_percent)
 {
 	static const struct unit units[] = { { "", 1 }, { "%", 1 }, { NULL, 0 } };

@@ -21,6 +21,12 @@ int parse_rate(const char *text, int64_t *ret_interval_ns);
 /* "10", "64K", "1.5M", "2G", "512B": bytes. */
 int parse_size(const char *text, uint64_t *ret_bytes);
 
+/*
+ * A size with the unit B, K, M or G in capitals, or a duration with a unit in small
+ * letters: one of the two is set, the other 0.
+ */
+int parse_size_or_duration(const char *text, uint64_t *ret_bytes, int64_t *ret_ns);
+
 /* "0", "0.5", "12%": percent, 0 to 100. */
 int parse_percent(const char *text, double *ret_percent);
 

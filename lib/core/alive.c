@@ -71,7 +71,7 @@ static void wait_for_an_end(struct core *c, int64_t timeout_ns)
 		task_leave(c, RING_LEAVE_RECORDER_GONE, 0);
 }
 
-void alive_sleep(struct core *c, int64_t until_ns)
+bool alive_sleep(struct core *c, int64_t until_ns)
 {
 	for (;;) {
 		int64_t now = loop_now(c);
@@ -79,15 +79,15 @@ void alive_sleep(struct core *c, int64_t until_ns)
 
 		/* A sampler that is always late still has to see the end. */
 		if (left <= 0 && now - c->polled_ns < POLL_NS)
-			return;
+			return true;
 		wait_for_an_end(c, left < 0              ? 0
 				   : left > SLEEP_MAX_NS ? SLEEP_MAX_NS
 							 : left);
 		c->polled_ns = now;
 		if (left <= SLEEP_MAX_NS)
-			return;
-		/* Leaves on an order to; parking waits for the tick. */
-		(void)alive_check(c);
+			return true;
+		if (!alive_check(c))
+			return false;
 	}
 }
 
@@ -176,6 +176,30 @@ static bool check_beat(struct core *c, int64_t now)
 	return now - c->recorder_beat_ns <= seconds(BEAT_PARK_S);
 }
 
+/* The recorder wants to have all until now: to change files, or to show it. */
+static void serve_cut(struct core *c, int64_t now)
+{
+	uint32_t before = c->cut_seen;
+	uint32_t wanted =
+		__atomic_load_n(&c->ring.header->cut_wanted, __ATOMIC_ACQUIRE);
+
+	if (wanted == before)
+		return;
+	if (c->gap_from != 0) {
+		runs_gap(c, c->gap_from, now, c->gap_why);
+		c->gap_from = now;
+	} else {
+		c->now_ns = now;
+		cpu_settle(c);
+	}
+	c->cut_seen = wanted;
+	if (runs_cut(c))
+		c->cut_ns = now;
+	else
+		c->cut_seen = before;
+	runs_publish(c);
+}
+
 bool alive_check(struct core *c)
 {
 	struct ring_header *h = c->ring.header;
@@ -186,5 +210,9 @@ bool alive_check(struct core *c)
 		task_leave(c, RING_LEAVE_ORDERED, 0);
 	check_program(c, now);
 	h->task_beat++;
-	return check_beat(c, now) && order != RING_ORDER_PARK;
+	serve_cut(c, now);
+	bool heard = check_beat(c, now);
+
+	c->park_why = order == RING_ORDER_PARK ? REC_GAP_DISABLED : REC_GAP_PARKED;
+	return heard && order != RING_ORDER_PARK;
 }

@@ -84,6 +84,7 @@ struct thread {
 	uint64_t running_ticks; /* of closed runs, since the last checkpoint */
 	uint64_t checkpoint_cpu_ns;
 	int64_t checkpoint_ns;
+	bool anew; /* the next checkpoint begins anew: a pause was before it */
 };
 
 /* A GIL and what its ledger said last. */
@@ -193,6 +194,8 @@ struct core {
 	int64_t mm_checked_ns;
 	uint32_t recorder_beat;
 	int64_t recorder_beat_ns;
+	uint32_t cut_seen;        /* the last request for a cut that was served */
+	enum record_gap park_why; /* when alive_check() says so */
 	int64_t clock_sent_ns;
 
 	/* Time. */
@@ -226,6 +229,7 @@ struct core {
 	uint32_t listing;
 	bool relist;
 	bool unentered; /* thread states without a frame were left out of the table */
+	bool older; /* threads that are new in the list may be older than its ticks */
 	int64_t listed_ns;
 	uint32_t thread_count; /* entries used so far, free ones included */
 	uint32_t free_threads; /* of these */
@@ -265,10 +269,14 @@ _Noreturn void task_leave(struct core *c, enum ring_leave why, int detail);
 struct core *task_state(void); /* from the stack pointer; any context */
 
 /* alive.c */
-/* Sleep until the monotonic time ns, or until something wants attention. */
-void alive_sleep(struct core *c, int64_t until_ns);
-/* Look at orders and at what the task depends on; leaves when it has to. Returns
- * false while the sampler should be parked. */
+/* Sleep until the monotonic time ns.  Returns false, maybe before it, when the sampler
+ * should be parked. */
+bool alive_sleep(struct core *c, int64_t until_ns);
+/*
+ * Look at orders and at what the task depends on; leaves when it has to, cuts when that
+ * is asked for.  Returns false while the sampler should be parked, with the reason in
+ * park_why.
+ */
 bool alive_check(struct core *c);
 /* The first look: is the word of the main thread of use? */
 void alive_init(struct core *c);
@@ -337,8 +345,9 @@ void runs_spin_tick(struct core *c, int64_t from, int64_t to);
 void runs_gap(struct core *c, int64_t from, int64_t to, enum record_gap why);
 /* The gap in hand, if there is one, ends at now. */
 void runs_end_gap(struct core *c, int64_t now);
-/* Close every run and the block of ticks; once a second and at the end. */
-void runs_cut(struct core *c);
+/* Close every run and the block of ticks; once a second and at the end.  Returns
+ * false when there was no room to say so. */
+bool runs_cut(struct core *c);
 void runs_publish(struct core *c);
 
 /* cpu.c */
@@ -349,6 +358,10 @@ void cpu_tick(struct core *c);
 /* A last checkpoint for a thread that has ended, and for all at a cut. */
 void cpu_checkpoint(struct core *c, struct thread *t, bool look_now);
 void cpu_checkpoint_all(struct core *c);
+/* Account for all until now, as a pause or another file follows. */
+void cpu_settle(struct core *c);
+/* Ticks are taken again: CPU time used since is nobody's. */
+void cpu_resume(struct core *c);
 /* Is this thread on a CPU although it does not hold the GIL? */
 bool cpu_runs_outside(struct core *c, struct thread *t);
 int64_t cpu_of_program(struct core *c);

@@ -181,8 +181,11 @@ static void send_checkpoint(struct core *c, struct thread *t)
 	record_number(&r, c->tick - c->cut_base);
 	record_number(&r, t->cpu_ns);
 	record_number(&r, t->run_count);
+	if (t->anew)
+		record_number(&r, REC_CPU_ANEW);
 	if (!record_put(c, &r, false))
 		return;
+	t->anew = false;
 	t->checkpoint_cpu_ns = t->cpu_ns;
 	t->checkpoint_ns = c->now_ns;
 	t->running_ticks = 0;
@@ -234,6 +237,37 @@ static int64_t look_at(struct core *c, struct thread *t)
 				c->now_ns - t->checkpoint_ns >= CHECKPOINT_NS)))
 		send_checkpoint(c, t);
 	return used;
+}
+
+/* Also what no tick saw: this is the last word on the time until now. */
+void cpu_settle(struct core *c)
+{
+	for (uint32_t i = 0; i < c->thread_count; i++) {
+		struct thread *t = &c->threads[i];
+
+		if (t->id == 0)
+			continue;
+		(void)look_at(c, t);
+		if (t->cpu_ns != t->checkpoint_cpu_ns)
+			send_checkpoint(c, t);
+	}
+	c->window_ns = c->now_ns;
+	c->window_cpu = cpu_of_program(c);
+}
+
+void cpu_resume(struct core *c)
+{
+	for (uint32_t i = 0; i < c->thread_count; i++) {
+		struct thread *t = &c->threads[i];
+
+		if (t->id == 0)
+			continue;
+		(void)read_schedstat(t, &t->cpu_ns, &t->run_count);
+		t->anew = true;
+		send_checkpoint(c, t);
+	}
+	c->window_ns = c->now_ns;
+	c->window_cpu = cpu_of_program(c);
 }
 
 /* Read all threads with the look mark set as given. */

@@ -4,7 +4,7 @@
  *
  *   waiting   the interpreter is not up, or its memory does not check out yet
  *   running   one tick a stratum
- *   parked    by order, or as the recorder is silent: no ticks, a gap in time
+ *   parked    as sampling is off, or as the recorder is silent: no ticks, a gap in time
  *   stopped   the program was stopped by a signal: likewise
  */
 #include <linux/time.h>
@@ -15,7 +15,10 @@ enum {
 	CUT_NS = 1000000000,
 	ADAPT_NS = 250000000,
 	CLOCK_NS_S = 60,
-	PARKED_LOOK_NS = 50000000,
+	/* A look costs some 20 us: at first often, as pauses may be short. */
+	PARKED_LOOK_NS = 20000000,
+	PARKED_LOOK_LATER_NS = 100000000,
+	PARKED_LONG_NS = 1000000000,
 	STOPPED_LOOK_NS = 20000000,
 	WAITING_LOOK_NS = 2000000,
 	LAYOUT_WAIT_S = 10,
@@ -60,39 +63,79 @@ static void send_clocks(struct core *c)
 	c->clock_sent_ns = c->now_ns;
 }
 
+static void set_state(struct core *c, enum ring_state state)
+{
+	__atomic_store_n(&c->ring.header->state, state, __ATOMIC_RELEASE);
+}
+
+/* What the adaptive rate compares begins here. */
+static void start_budget(struct core *c)
+{
+	c->adapt_own_cpu = loop_clock(CLOCK_OWN_CPU);
+	c->adapt_program_cpu = cpu_of_program(c);
+	c->adapt_ns = c->now_ns;
+}
+
+/* The time from which on no stratum tells: that in hand has no tick yet, unless it is
+ * the next one, which has not begun. */
+static int64_t untold_since(struct core *c)
+{
+	int64_t since = (c->options.flags & RING_OPT_SPIN) == 0 ? c->strata.start
+								: c->last_tick_ns;
+
+	return since != 0 && since < c->now_ns ? since : c->now_ns;
+}
+
 /*
  * Sleep in pieces until the sampler may run again, then go on with a fresh stratum.
- * The runs are closed at the last tick before; the time between weighs nothing.
+ * The runs are closed at the last tick before; the time between weighs nothing, and
+ * CPU time used in it is nobody's.
  */
 static void park(struct core *c)
 {
-	int64_t from = c->last_tick_ns != 0 ? c->last_tick_ns : loop_now(c);
+	c->now_ns = loop_now(c);
+	cpu_settle(c);
+	(void)runs_cut(c);
+	c->gap_from = untold_since(c);
+	c->gap_why = c->park_why;
+	runs_publish(c);
+	set_state(c, RING_PARKED);
+	for (;;) {
+		int64_t from = loop_now(c);
+		bool fresh = from - c->now_ns < PARKED_LONG_NS;
 
-	runs_cut(c);
-	c->gap_from = from;
-	c->gap_why = REC_GAP_PARKED;
-	__atomic_store_n(&c->ring.header->state, RING_PARKED, __ATOMIC_RELEASE);
-	do {
-		alive_sleep(c, loop_now(c) + PARKED_LOOK_NS);
-	} while (!alive_check(c));
+		(void)alive_sleep(
+			c, from + (fresh ? PARKED_LOOK_NS : PARKED_LOOK_LATER_NS));
+		if (alive_check(c))
+			break;
+		if (c->gap_why != c->park_why) {
+			int64_t now = loop_now(c);
 
-	int64_t now = loop_now(c);
-
-	runs_end_gap(c, now);
-	strata_restart(&c->strata, now);
-	c->all_changed = true;
-	c->relist = true;
-	__atomic_store_n(&c->ring.header->state, RING_RUNNING, __ATOMIC_RELEASE);
+			runs_end_gap(c, now);
+			c->gap_from = now;
+			c->gap_why = c->park_why;
+		}
+	}
+	c->now_ns = loop_now(c);
+	runs_end_gap(c, c->now_ns);
+	cpu_resume(c);
+	strata_restart(&c->strata, c->now_ns);
+	start_budget(c);
+	c->all_changed = c->relist = c->older = true;
+	set_state(c, RING_RUNNING);
 }
 
 /* The same while the program is stopped by a signal. */
 static void sit_out_stop(struct core *c)
 {
-	runs_cut(c);
+	cpu_settle(c);
+	(void)runs_cut(c);
 	c->gap_from = c->stopped_since;
 	c->gap_why = REC_GAP_STOPPED;
+	runs_publish(c);
+	set_state(c, RING_STOPPED);
 	do {
-		alive_sleep(c, loop_now(c) + STOPPED_LOOK_NS);
+		(void)alive_sleep(c, loop_now(c) + STOPPED_LOOK_NS);
 		(void)alive_check(c);
 	} while (cpu_program_stopped(c));
 
@@ -102,6 +145,7 @@ static void sit_out_stop(struct core *c)
 	c->stopped_since = 0;
 	c->window_ns = now;
 	strata_restart(&c->strata, now);
+	set_state(c, RING_RUNNING);
 }
 
 static void adapt(struct core *c)
@@ -130,7 +174,7 @@ static void after_tick(struct core *c)
 	if (c->now_ns - c->clock_sent_ns >= CLOCK_NS_S * 1000000000ll)
 		send_clocks(c);
 	if (c->now_ns - c->cut_ns >= CUT_NS || c->epoch_full) {
-		runs_cut(c);
+		(void)runs_cut(c);
 		c->cut_ns = c->now_ns;
 		if (intern_new_epoch(c))
 			c->all_changed = true;
@@ -150,8 +194,7 @@ static void tick(struct core *c)
 
 static void one_stratum(struct core *c)
 {
-	alive_sleep(c, c->strata.tick);
-	if (!alive_check(c)) {
+	if (!alive_sleep(c, c->strata.tick) || !alive_check(c)) {
 		park(c);
 		return;
 	}
@@ -187,7 +230,7 @@ static _Noreturn void spin(struct core *c)
 
 	for (uint32_t n = 0;; n++) {
 		if (n % SPIN_CHECK_TICKS == 0) {
-			alive_sleep(c, 0);
+			(void)alive_sleep(c, 0);
 			if (!alive_check(c)) {
 				park(c);
 				before = loop_now(c);
@@ -211,7 +254,7 @@ static void wait_for_interpreter(struct core *c)
 {
 	int64_t bad_since = 0;
 
-	__atomic_store_n(&c->ring.header->state, RING_WAITING, __ATOMIC_RELEASE);
+	set_state(c, RING_WAITING);
 	for (;;) {
 		int64_t now = loop_now(c);
 
@@ -226,7 +269,7 @@ static void wait_for_interpreter(struct core *c)
 			if (now - bad_since > LAYOUT_WAIT_S * 1000000000ll)
 				task_leave(c, RING_LEAVE_BAD_LAYOUT, failed);
 		}
-		alive_sleep(c, now + WAITING_LOOK_NS);
+		(void)alive_sleep(c, now + WAITING_LOOK_NS);
 	}
 }
 
@@ -249,11 +292,15 @@ void loop_run(struct core *c)
 	c->cut_ns = c->now_ns;
 	c->window_ns = c->now_ns;
 	c->adapt_program_cpu = cpu_of_program(c);
-	c->relist = true;
+	c->relist = c->older = true;
 	strata_init(&c->strata,
 		(uint64_t)c->now_ns ^ ((uint64_t)c->ring.header->offer.tid << 32),
 		c->now_ns, length);
-	__atomic_store_n(&c->ring.header->state, RING_RUNNING, __ATOMIC_RELEASE);
+	/* Where sampling is off from the start, not one tick is taken. */
+	if (alive_check(c))
+		set_state(c, RING_RUNNING);
+	else
+		park(c);
 	adapt(c);
 	if ((c->options.flags & RING_OPT_SPIN) != 0)
 		spin(c);

@@ -161,7 +161,9 @@ void runs_gap(struct core *c, int64_t from, int64_t to, enum record_gap why)
 	record_number(&r, (uint64_t)to);
 	record_number(&r, why);
 	(void)record_put(c, &r, true);
-	if (why != REC_GAP_MISSED)
+	if (why == REC_GAP_DISABLED)
+		count(c, RING_DISABLED_NS, (uint64_t)(to - from));
+	else if (why != REC_GAP_MISSED)
 		count(c, RING_PARKED_NS, (uint64_t)(to - from));
 }
 
@@ -172,7 +174,7 @@ void runs_end_gap(struct core *c, int64_t now)
 	c->gap_from = 0;
 }
 
-void runs_cut(struct core *c)
+bool runs_cut(struct core *c)
 {
 	struct record r;
 
@@ -184,8 +186,11 @@ void runs_cut(struct core *c)
 	record_begin(&r, REC_CUT);
 	record_number(&r, c->tick);
 	record_number(&r, (uint64_t)loop_now(c));
-	if (record_put(c, &r, true))
-		c->cut_base = c->tick;
+	record_number(&r, c->cut_seen);
+	if (!record_put(c, &r, true))
+		return false;
+	c->cut_base = c->tick;
+	return true;
 }
 
 void runs_publish(struct core *c)

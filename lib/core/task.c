@@ -353,7 +353,7 @@ static void await_orders(struct core *c)
 
 		if (now > end)
 			task_leave(c, RING_LEAVE_NO_ORDERS, 0);
-		alive_sleep(c, now + 2000000);
+		(void)alive_sleep(c, now + 2000000);
 		(void)alive_check(c);
 	}
 	part_from_middle(c);
@@ -538,8 +538,13 @@ void task_leave(struct core *c, enum ring_leave why, int detail)
 {
 	struct record r;
 
+	/* Let go by order, threads can still be asked for their last account. */
+	if (why == RING_LEAVE_ORDERED && c->gap_from == 0) {
+		c->now_ns = loop_now(c);
+		cpu_settle(c);
+	}
 	if (c->options.interval_ns != 0)
-		runs_cut(c);
+		(void)runs_cut(c);
 	runs_end_gap(c, loop_now(c));
 	c->counters[RING_CPU_NS] =
 		(uint64_t)loop_clock(3 /* CLOCK_THREAD_CPUTIME_ID */);

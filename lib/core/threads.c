@@ -295,7 +295,7 @@ static void enter_thread(struct core *c, const struct interpreter *in, uint64_t 
 	}
 	c->next_thread_id++;
 	index_insert(c, t);
-	cpu_checkpoint(c, t, c->listing == 1);
+	cpu_checkpoint(c, t, c->older);
 }
 
 void thread_end(struct core *c, struct thread *t)
@@ -403,4 +403,5 @@ void threads_list(struct core *c)
 	}
 	if (c->interpreter_count > 1)
 		mark_twins(c);
+	c->older = false;
 }

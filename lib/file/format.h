@@ -59,6 +59,7 @@ enum file_record_type {
 	FILE_GAP = 20,
 	FILE_CLOCK = 21,
 	FILE_COUNTERS = 22,
+	FILE_MARK = FILE_OPTIONAL | 23,
 	FILE_SUMMARY = 32,
 };
 
@@ -84,15 +85,21 @@ enum file_end_why {
 	FILE_END_DETACHED = 4,
 	FILE_END_SAMPLER = 5,
 	FILE_END_GONE = 6,
+	FILE_END_CONTINUED = 7, /* it goes on in another file */
 };
 
 enum file_segment_flags {
 	FILE_SEGMENT_ADAPTIVE = 1,
 	FILE_SEGMENT_SPIN = 2,
+	FILE_SEGMENT_CONTINUED = 4, /* it began in another file */
 };
 
 enum file_ticks_flags {
 	FILE_TICKS_MEAN = 1,
+};
+
+enum file_cpu_flags {
+	FILE_CPU_ANEW = 1, /* no ticks since the one before */
 };
 
 /* Texts are borrowed wherever they stand in these structs; they need not end in a
@@ -188,6 +195,7 @@ struct file_cpu {
 	uint64_t tick;
 	uint64_t cpu_ns;
 	uint64_t run_count;
+	uint32_t flags; /* enum file_cpu_flags */
 };
 
 struct file_gap {
@@ -201,6 +209,12 @@ struct file_clock {
 	uint32_t segment;
 	uint64_t mono_ns;
 	uint64_t real_ns;
+};
+
+/* Not of a segment: of the recording. */
+struct file_mark {
+	uint64_t real_ns;
+	struct file_text text;
 };
 
 struct file_summary {

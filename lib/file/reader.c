@@ -548,6 +548,7 @@ static void get_cpu(struct file_reader *r, struct varint_reader *v, struct file_
 	c->tick = varint_get(v);
 	c->cpu_ns = varint_get(v);
 	c->run_count = varint_get(v);
+	c->flags = v->at < v->end ? varint_get_max(v, UINT32_MAX) : 0;
 	if (v->bad || c->tick > UINT64_MAX / 8)
 		v->bad = true;
 	else
@@ -639,6 +640,10 @@ static bool decode(struct file_reader *r, unsigned type, struct varint_reader *v
 		ret->counters.segment = get_ref(v, r->segments.highest, false);
 		ret->counters.count = get_counters(r, v);
 		ret->counters.counters = r->counters;
+		return true;
+	case FILE_MARK:
+		ret->mark.real_ns = varint_get(v);
+		ret->mark.text = get_text(v);
 		return true;
 	case FILE_SUMMARY:
 		ret->summary.segments = varint_get(v);

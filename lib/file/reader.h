@@ -40,6 +40,7 @@ struct file_record {
 			const struct file_counter *counters;
 			uint32_t count;
 		} counters;
+		struct file_mark mark;
 		struct file_summary summary;
 	};
 };

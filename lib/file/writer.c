@@ -17,6 +17,7 @@
 #include "base/fd.h"
 #include "base/hash.h"
 #include "base/xalloc.h"
+#include "file/place.h"
 
 /* An epoch ends when its tables would make a reader, or this writer, large. */
 enum {
@@ -24,6 +25,7 @@ enum {
 	EPOCH_FUNCTIONS = 32768,
 	EPOCH_NODES = 131072,
 	EPOCH_STRING_BYTES = 4 << 20,
+	IMAGE_BYTES = 1 << 30,
 	CHUNK_BYTES = 6 << 20, /* of records: cut sooner than once a second beyond it */
 };
 
@@ -48,9 +50,10 @@ struct base {
 };
 
 struct file_writer {
-	int fd;
-	char *path;      /* NULL for what is no file of its own */
-	char *temporary; /* its name until it is published, then NULL */
+	int fd;           /* -1: in memory */
+	struct buf image; /* the file, when it is in memory */
+	char *path;       /* NULL for what is no file of its own */
+	char *temporary;  /* its name until it is published, then NULL */
 	bool seekable;
 	int failed; /* 0, or the code of the first failure */
 	uint64_t size;
@@ -58,6 +61,7 @@ struct file_writer {
 	uint32_t epoch;
 	uint64_t from_real_ns, to_real_ns;
 	size_t pending; /* bytes of runs, about */
+	uint64_t sample_count;
 
 	struct buf definitions, ticks, samples, record, raw;
 
@@ -145,6 +149,14 @@ static void put_le(unsigned char *p, uint64_t value, int bytes)
 		p[i] = (unsigned char)(value >> (8 * i));
 }
 
+static int put_bytes(struct file_writer *w, const void *bytes, size_t size)
+{
+	if (w->fd >= 0)
+		return fd_write_all(w->fd, bytes, size);
+	buf_add(&w->image, bytes, size);
+	return w->image.overflow ? -E_TOOBIG : 0;
+}
+
 /* A skippable frame around content, which ends in room for its crc. */
 static int write_skippable(
 	struct file_writer *w, uint32_t magic, unsigned char *content, size_t size)
@@ -154,10 +166,10 @@ static int write_skippable(
 	put_le(content + size - 4, crc32c(content, size - 4), 4);
 	put_le(head, magic, 4);
 	put_le(head + 4, size, 4);
-	int r = fd_write_all(w->fd, head, sizeof(head));
+	int r = put_bytes(w, head, sizeof(head));
 
 	if (r == 0)
-		r = fd_write_all(w->fd, content, size);
+		r = put_bytes(w, content, size);
 	return r;
 }
 
@@ -177,21 +189,17 @@ static int write_header(struct file_writer *w)
 	return r;
 }
 
-/* A temporary file beside path, that takes its name when it is published. */
-static int open_beside(struct file_writer *w, const char *path)
+static int open_beside(struct file_writer *w, const char *path, int64_t owner,
+	int64_t group, struct err *err)
 {
+	int fd = place_open(path, owner, group, &w->temporary, err);
+
+	if (fd < 0)
+		return fd;
+	w->fd = fd;
 	w->path = xstrdup(path);
-	w->temporary = xasprintf("%s.new-XXXXXX", path);
-	int fd = mkostemp(w->temporary, O_CLOEXEC);
-
-	if (fd < 0) {
-		int code = -errno;
-
-		free(w->temporary);
-		w->temporary = NULL;
-		return code;
-	}
-	return fd;
+	w->seekable = true;
+	return 0;
 }
 
 static int open_output(struct file_writer *w, const char *path, int64_t owner,
@@ -208,48 +216,35 @@ static int open_output(struct file_writer *w, const char *path, int64_t owner,
 		/* A device or a pipe is written to as it is. */
 		w->fd = open(path, O_WRONLY | O_CLOEXEC);
 	else
-		w->fd = open_beside(w, path);
-	if (w->fd < 0) {
-		int code = w->fd == -1 ? -errno : w->fd;
-
-		w->fd = -1;
-		return err_set(
-			err, code, "%s: cannot be written: %s", path, strerror(-code));
-	}
+		return open_beside(w, path, owner, group, err);
+	if (w->fd < 0)
+		return err_set(err, -errno, "%s: cannot be written: %s", path,
+			strerror(errno));
 	w->seekable = fstat(w->fd, &st) == 0 && S_ISREG(st.st_mode);
-	if (w->temporary != NULL && (owner >= 0 || group >= 0) &&
-		fchown(w->fd, (uid_t)owner, (gid_t)group) != 0)
-		return err_set(err, -errno, "%s: cannot be given to user %lld: %s",
-			path, (long long)owner, strerror(errno));
 	return 0;
 }
 
 int file_writer_publish(struct file_writer *w, struct err *err)
 {
-	struct stat st;
-
 	if (w->temporary == NULL)
 		return 0;
-	_cleanup_free_ char *old = xasprintf("%s.old", w->path);
+	int r = place_publish(w->temporary, w->path, err);
 
-	if (lstat(w->path, &st) == 0 && rename(w->path, old) != 0)
-		return err_set(err, -errno, "%s: cannot be kept as %s: %s", w->path,
-			old, strerror(errno));
-	if (rename(w->temporary, w->path) != 0)
-		return err_set(err, -errno, "%s: %s", w->path, strerror(errno));
+	if (r != 0)
+		return r;
 	free(w->temporary);
 	w->temporary = NULL;
 	return 0;
 }
 
-int file_writer_open(const char *path, int level, int64_t owner, int64_t group,
-	struct file_writer **ret_writer, struct err *err)
+int file_writer_open_memory(int level, struct file_writer **ret_writer, struct err *err)
 {
 	struct file_writer *w = xmalloc(sizeof(*w));
 	const struct buf chunk = BUF_INIT(FILE_RAW_MAX);
 
 	*w = (struct file_writer){
 		.fd = -1,
+		.image = BUF_INIT(IMAGE_BYTES),
 		.epoch = 1,
 		.chunk = 1,
 		.definitions = chunk,
@@ -262,22 +257,59 @@ int file_writer_open(const char *path, int level, int64_t owner, int64_t group,
 	w->zstd = ZSTD_createCCtx();
 	if (w->zstd == NULL) {
 		file_writer_free(w);
-		return err_set(err, -ENOMEM, "%s: no memory for compression", path);
+		return err_set(err, -ENOMEM, "no memory for compression");
 	}
 	(void)ZSTD_CCtx_setParameter(w->zstd, ZSTD_c_compressionLevel, level);
 	(void)ZSTD_CCtx_setParameter(w->zstd, ZSTD_c_checksumFlag, 1);
+	/* This cannot fail in memory. */
+	(void)write_header(w);
+	write_schema(w);
+	*ret_writer = w;
+	return 0;
+}
+
+/* Back to memory. */
+static void leave_output(struct file_writer *w)
+{
+	fd_close(&w->fd);
+	if (w->temporary != NULL)
+		(void)unlink(w->temporary);
+	free(w->temporary);
+	free(w->path);
+	w->temporary = w->path = NULL;
+	w->seekable = false;
+}
+
+int file_writer_settle(struct file_writer *w, const char *path, int64_t owner,
+	int64_t group, struct err *err)
+{
 	int r = open_output(w, path, owner, group, err);
 
 	if (r == 0) {
-		r = write_header(w);
+		r = fd_write_all(w->fd, w->image.data, w->image.size);
 		if (r != 0)
 			(void)err_set(err, r, "%s: %s", path, err_name(r));
 	}
+	if (r != 0)
+		leave_output(w);
+	else
+		buf_done(&w->image);
+	return r;
+}
+
+int file_writer_open(const char *path, int level, int64_t owner, int64_t group,
+	struct file_writer **ret_writer, struct err *err)
+{
+	struct file_writer *w;
+	int r = file_writer_open_memory(level, &w, err);
+
+	if (r != 0)
+		return r;
+	r = file_writer_settle(w, path, owner, group, err);
 	if (r != 0) {
 		file_writer_free(w);
 		return r;
 	}
-	write_schema(w);
 	*ret_writer = w;
 	return 0;
 }
@@ -577,6 +609,7 @@ void file_writer_run(struct file_writer *w, uint32_t segment, const struct file_
 	uint64_t skip = r->first - t->end;
 
 	w->pending += 8;
+	w->sample_count += r->ticks;
 	buf_add_uvarint(&t->runs, ((r->ticks - 1) << FILE_RUN_TICKS_SHIFT) |
 					  (skip != 0 ? FILE_RUN_SKIP : 0) |
 					  (r->state & FILE_RUN_STATE_MASK));
@@ -596,6 +629,8 @@ void file_writer_cpu(struct file_writer *w, uint32_t segment, const struct file_
 	buf_add_uvarint(b, c->tick - base);
 	buf_add_uvarint(b, c->cpu_ns);
 	buf_add_uvarint(b, c->run_count);
+	if (c->flags != 0)
+		buf_add_uvarint(b, c->flags);
 	end(w, &w->samples, FILE_CPU);
 }
 
@@ -630,6 +665,16 @@ void file_writer_counters(struct file_writer *w, uint32_t segment,
 	end(w, &w->samples, FILE_COUNTERS);
 }
 
+void file_writer_mark(struct file_writer *w, const struct file_mark *m)
+{
+	struct buf *b = begin(w);
+
+	buf_add_uvarint(b, m->real_ns);
+	add_text(b, m->text.bytes,
+		m->text.size < FILE_TEXT_MAX ? m->text.size : FILE_TEXT_MAX);
+	end(w, &w->samples, FILE_MARK);
+}
+
 void file_writer_span(struct file_writer *w, uint64_t from_real_ns, uint64_t to_real_ns)
 {
 	if (w->from_real_ns == 0 || from_real_ns < w->from_real_ns)
@@ -660,7 +705,7 @@ static int write_chunk(
 	int r = write_skippable(w, FILE_MAGIC_CHUNK, h, sizeof(h));
 
 	if (r == 0)
-		r = fd_write_all(w->fd, stored, size);
+		r = put_bytes(w, stored, size);
 	if (r == 0)
 		w->size += FILE_SKIPPABLE_BYTES + FILE_CHUNK_BYTES + size;
 	return r;
@@ -745,30 +790,41 @@ uint64_t file_writer_size(const struct file_writer *w)
 	return w->size;
 }
 
+uint64_t file_writer_samples(const struct file_writer *w)
+{
+	return w->sample_count;
+}
+
 bool file_writer_should_flush(const struct file_writer *w)
 {
 	return w->pending + w->definitions.size + w->samples.size + w->ticks.size >
 	       CHUNK_BYTES;
 }
 
-int file_writer_close(
+/* All that is still to come, and the end chunk. */
+static int write_rest(
 	struct file_writer *w, const struct file_summary *summary, struct err *err)
 {
 	int r = file_writer_flush(w, err);
+	struct buf *b = begin(w);
 
-	if (r == 0) {
-		struct buf *b = begin(w);
+	if (r != 0)
+		return r;
+	buf_add_uvarint(b, summary->segments);
+	buf_add_uvarint(b, summary->samples);
+	buf_add_uvarint(b, summary->lost);
+	buf_add_uvarint(b, summary->mono_ns);
+	buf_clear(&w->raw);
+	end(w, &w->raw, FILE_SUMMARY);
+	r = write_chunk(w, FILE_CHUNK_END, &w->raw);
+	return r == 0 ? 0 : err_set(err, r, "%s", err_name(r));
+}
 
-		buf_add_uvarint(b, summary->segments);
-		buf_add_uvarint(b, summary->samples);
-		buf_add_uvarint(b, summary->lost);
-		buf_add_uvarint(b, summary->mono_ns);
-		buf_clear(&w->raw);
-		end(w, &w->raw, FILE_SUMMARY);
-		r = write_chunk(w, FILE_CHUNK_END, &w->raw);
-		if (r != 0)
-			(void)err_set(err, r, "%s", err_name(r));
-	}
+int file_writer_finish(
+	struct file_writer *w, const struct file_summary *summary, struct err *err)
+{
+	int r = write_rest(w, summary, err);
+
 	/* EINVAL and the like: a pipe or device that cannot be synced. */
 	if (r == 0 && w->seekable && fdatasync(w->fd) != 0)
 		r = err_set(err, -errno, "%s", strerror(errno));
@@ -777,6 +833,28 @@ int file_writer_close(
 	w->fd = -1;
 	if (close(fd) != 0 && r == 0)
 		r = err_set(err, -errno, "%s", strerror(errno));
+	w->failed = -EBADF;
+	return r;
+}
+
+int file_writer_close(
+	struct file_writer *w, const struct file_summary *summary, struct err *err)
+{
+	int r = file_writer_finish(w, summary, err);
+
+	file_writer_free(w);
+	return r;
+}
+
+int file_writer_take(struct file_writer *w, const struct file_summary *summary,
+	struct buf *ret_bytes, struct err *err)
+{
+	int r = write_rest(w, summary, err);
+
+	if (r == 0) {
+		*ret_bytes = w->image;
+		w->image = (struct buf)BUF_INIT(0);
+	}
 	file_writer_free(w);
 	return r;
 }
@@ -785,11 +863,8 @@ void file_writer_free(struct file_writer *w)
 {
 	if (w == NULL)
 		return;
-	fd_close(&w->fd);
-	if (w->temporary != NULL)
-		(void)unlink(w->temporary);
-	free(w->temporary);
-	free(w->path);
+	leave_output(w);
+	buf_done(&w->image);
 	(void)ZSTD_freeCCtx(w->zstd);
 	buf_done(&w->definitions);
 	buf_done(&w->ticks);

@@ -11,6 +11,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/buf.h"
 #include "base/err.h"
 #include "file/format.h"
 
@@ -25,6 +26,20 @@ struct file_writer;
  */
 int file_writer_open(const char *path, int level, int64_t owner, int64_t group,
 	struct file_writer **ret_writer, struct err *err);
+
+/*
+ * Begin a file in memory.  It becomes one on disk with file_writer_settle(), or ends
+ * as the bytes that file_writer_take() gives.
+ */
+int file_writer_open_memory(
+	int level, struct file_writer **ret_writer, struct err *err);
+
+/*
+ * Write a file in memory to path, with all as file_writer_open() has it; what comes
+ * later is written there too.  On failure it stays in memory.
+ */
+int file_writer_settle(struct file_writer *w, const char *path, int64_t owner,
+	int64_t group, struct err *err);
 
 /* Give the file its name; what had it before is kept as path.old. */
 int file_writer_publish(struct file_writer *w, struct err *err);
@@ -60,6 +75,9 @@ void file_writer_clock(struct file_writer *w, const struct file_clock *c);
 void file_writer_counters(struct file_writer *w, uint32_t segment,
 	const struct file_counter *counters, uint32_t count);
 
+/* The text is cut at the format's limit. */
+void file_writer_mark(struct file_writer *w, const struct file_mark *m);
+
 /* The chunk in hand spans these times (ns since 1970). */
 void file_writer_span(
 	struct file_writer *w, uint64_t from_real_ns, uint64_t to_real_ns);
@@ -76,12 +94,24 @@ bool file_writer_should_flush(const struct file_writer *w);
 /* Bytes in the file so far. */
 uint64_t file_writer_size(const struct file_writer *w);
 
+/* Ticks of all runs so far. */
+uint64_t file_writer_samples(const struct file_writer *w);
+
 /*
- * Flush, write the end chunk, sync and close; frees w in any case.
- * Returns the first failure of all that was done.
+ * Flush, write the end chunk, sync and close.  Returns the first failure of all that
+ * was done; only the sums above may still be asked for.
  */
+int file_writer_finish(
+	struct file_writer *w, const struct file_summary *summary, struct err *err);
+
+/* The same, and frees w in any case. */
 int file_writer_close(
 	struct file_writer *w, const struct file_summary *summary, struct err *err);
+
+/* The same for a file in memory: its bytes are moved into *ret_bytes, which is then the
+ * caller's, and untouched on failure. */
+int file_writer_take(struct file_writer *w, const struct file_summary *summary,
+	struct buf *ret_bytes, struct err *err);
 
 /* Close without an end chunk, as after a failure; NULL is allowed. */
 void file_writer_free(struct file_writer *w);

@@ -20,6 +20,7 @@ struct pending {
 struct account {
 	uint64_t tick;
 	uint64_t cpu_ns;
+	bool anew;
 };
 
 /* A thread of the recording in hand. */
@@ -56,6 +57,7 @@ struct loader {
 	struct load_run *batch; /* of a chunk, to be sorted */
 	size_t batch_count, batch_capacity;
 	int64_t wall_ns, cpu_ns; /* given so far */
+	size_t marks;            /* likewise */
 };
 
 /* Times of a hostile file add up to no more than this, all together. */
@@ -284,7 +286,12 @@ static int compare_accounts(const void *a, const void *b)
 {
 	const struct account *x = a, *y = b;
 
-	return x->tick < y->tick ? -1 : x->tick > y->tick;
+	if (x->tick != y->tick)
+		return x->tick < y->tick ? -1 : 1;
+	/* Before and behind a pause. */
+	if (x->cpu_ns != y->cpu_ns)
+		return x->cpu_ns < y->cpu_ns ? -1 : 1;
+	return x->anew - y->anew;
 }
 
 static void settle_accounts(struct loader *l, uint32_t number, struct thread *t)
@@ -295,13 +302,14 @@ static void settle_accounts(struct loader *l, uint32_t number, struct thread *t)
 	for (size_t i = 0; i < t->account_count; i++) {
 		const struct account *a = &t->accounts[i];
 		size_t count = 0;
-		uint64_t used = t->has_account && a->cpu_ns > t->last_cpu_ns
+		bool accounted = t->has_account && !a->anew;
+		uint64_t used = accounted && a->cpu_ns > t->last_cpu_ns
 					? a->cpu_ns - t->last_cpu_ns
 					: 0;
 
 		while (count < t->run_count && t->runs[count].first < a->tick)
 			count++;
-		if (t->has_account)
+		if (accounted)
 			give_accounted(l, number, t, count,
 				used < MOST_NS ? (int64_t)used : MOST_NS);
 		else
@@ -332,12 +340,30 @@ static void batch_runs(struct loader *l, uint32_t number, struct thread *t)
 	t->run_count = t->account_count = t->weighed = 0;
 }
 
+/* Those that lie before a run, or all.  A mark may stand in an earlier chunk than the
+ * runs around it, which come later out of the ring. */
+static void give_marks(struct loader *l, const struct load_run *before)
+{
+	for (; l->marks < model_mark_count(l->m); l->marks++) {
+		const struct model_mark *mark = model_mark(l->m, l->marks);
+
+		if (before != NULL &&
+			model_mark_ns(mark, model_segment(l->m, before->segment)) >
+				before->start_ns)
+			return;
+		if (l->o->mark != NULL)
+			l->o->mark(l->m, mark, l->o->context);
+	}
+}
+
 static void give_batch(struct loader *l)
 {
 	if (l->batch_count != 0)
 		qsort(l->batch, l->batch_count, sizeof(*l->batch), compare_runs);
-	for (size_t i = 0; i < l->batch_count; i++)
+	for (size_t i = 0; i < l->batch_count; i++) {
+		give_marks(l, &l->batch[i]);
 		give(l, &l->batch[i]);
+	}
 	l->batch_count = 0;
 }
 
@@ -369,6 +395,7 @@ static void on_flush(struct loader *l)
 static void on_end(struct loader *l)
 {
 	on_flush(l);
+	give_marks(l, NULL);
 	for (size_t i = 0; i < l->listed_count; i++) {
 		struct thread *t = &l->threads[l->listed[i]];
 
@@ -402,7 +429,11 @@ static void add_account(struct loader *l, const struct file_cpu *c)
 
 	t->accounts = xgrow(t->accounts, t->account_count, &t->account_capacity,
 		sizeof(*t->accounts));
-	t->accounts[t->account_count++] = (struct account){ c->tick, c->cpu_ns };
+	t->accounts[t->account_count++] = (struct account){
+		.tick = c->tick,
+		.cpu_ns = c->cpu_ns,
+		.anew = (c->flags & FILE_CPU_ANEW) != 0,
+	};
 }
 
 static void on_record(struct loader *l, const struct file_record *r)
@@ -438,6 +469,9 @@ static void on_record(struct loader *l, const struct file_record *r)
 	case FILE_GAP:
 		model_add_gap(l->m, &r->gap);
 		break;
+	case FILE_MARK:
+		model_add_mark(l->m, &r->mark);
+		break;
 	case FILE_CLOCK:
 		model_add_clock(l->m, &r->clock);
 		break;
@@ -448,6 +482,15 @@ static void on_record(struct loader *l, const struct file_record *r)
 	default:
 		break;
 	}
+}
+
+/* Another recording, or another part: what lies between is not known. */
+static void start_over(struct loader *l)
+{
+	for (size_t i = 0; i < l->thread_count; i++)
+		l->threads[i].has_account = false;
+	for (size_t i = 0; i < l->segment_count; i++)
+		l->segments[i].block_count = 0;
 }
 
 static void free_loader(struct loader *l)
@@ -482,6 +525,7 @@ int load_file(struct model *m, const char *path, const struct load_options *opti
 			break;
 		case FILE_EVENT_HEADER:
 			on_end(&l);
+			start_over(&l);
 			model_recording(m);
 			break;
 		case FILE_EVENT_EPOCH:

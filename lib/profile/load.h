@@ -35,9 +35,14 @@ struct load_run {
  */
 typedef void load_function(struct model *m, const struct load_run *run, void *context);
 
+/* Called for each mark; without load_options.cpu in the order of time among runs. */
+typedef void load_mark_function(
+	struct model *m, const struct model_mark *mark, void *context);
+
 struct load_options {
 	bool cpu;
 	load_function *run;
+	load_mark_function *mark; /* NULL: they are in the model anyway */
 	void *context;
 };
 

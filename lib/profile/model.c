@@ -42,8 +42,12 @@ struct model {
 	struct hash_index stack_index;
 	struct model_segment *segments;
 	size_t segment_count, segment_capacity;
+	struct hash_index segment_index; /* by id */
 	struct model_thread *threads;
 	size_t thread_count, thread_capacity;
+	struct hash_index thread_index; /* by segment and number in the file */
+	struct model_mark *marks;
+	size_t mark_count, mark_capacity;
 
 	/* Of the epoch and recording in hand. */
 	struct map string_map, function_map, segment_map, thread_map;
@@ -91,9 +95,14 @@ void model_free(struct model *m)
 	for (size_t i = 0; i < m->segment_count; i++)
 		free_segment(&m->segments[i]);
 	free(m->segments);
+	hash_index_done(&m->segment_index);
 	for (size_t i = 0; i < m->thread_count; i++)
 		free(m->threads[i].name);
 	free(m->threads);
+	hash_index_done(&m->thread_index);
+	for (size_t i = 0; i < m->mark_count; i++)
+		free(m->marks[i].text);
+	free(m->marks);
 	free(m->string_map.to);
 	free(m->function_map.to);
 	free(m->segment_map.to);
@@ -147,6 +156,21 @@ const struct model_stack *model_stack(const struct model *m, uint32_t number)
 size_t model_stack_count(const struct model *m)
 {
 	return m->stack_count;
+}
+
+size_t model_mark_count(const struct model *m)
+{
+	return m->mark_count;
+}
+
+const struct model_mark *model_mark(const struct model *m, size_t number)
+{
+	return &m->marks[number];
+}
+
+int64_t model_mark_ns(const struct model_mark *mark, const struct model_segment *s)
+{
+	return (int64_t)(mark->real_ns + (uint64_t)s->clock_offset);
 }
 
 const char *model_attribute(const struct model_segment *s, const char *name)
@@ -395,9 +419,50 @@ static char *copy_text(const struct file_text *t)
 	return xmemdup0(t->bytes, t->size);
 }
 
+static uint64_t hash_id(const uint8_t *id)
+{
+	return hash_bytes(id, FILE_ID_BYTES);
+}
+
+static uint64_t hash_of_segment(uint32_t entry, const void *context)
+{
+	return hash_id(((const struct model *)context)->segments[entry].id);
+}
+
+/* The segment that this one continues; false when it has not been read. */
+static bool find_beginning(
+	const struct model *m, const struct file_segment *s, uint32_t *ret)
+{
+	uint32_t at = (uint32_t)hash_id(s->id), entry;
+
+	if ((s->flags & FILE_SEGMENT_CONTINUED) == 0)
+		return false;
+	while (hash_index_next(&m->segment_index, &at, &entry))
+		if (memcmp(m->segments[entry].id, s->id, FILE_ID_BYTES) == 0) {
+			*ret = entry;
+			return true;
+		}
+	return false;
+}
+
+static void continue_segment(struct model_segment *s)
+{
+	s->ended = false;
+	for (size_t i = 0; i < s->counter_count; i++)
+		s->counters[i].before = s->counters[i].value;
+}
+
 void model_add_segment(struct model *m, const struct file_segment *s)
 {
+	uint32_t number;
+
+	if (find_beginning(m, s, &number)) {
+		continue_segment(&m->segments[number]);
+		map_set(&m->segment_map, s->segment, number);
+		return;
+	}
 	struct model_segment k = {
+		.continued = (s->flags & FILE_SEGMENT_CONTINUED) != 0,
 		.pid = s->pid,
 		.inner_pid = s->inner_pid,
 		.parent = s->parent != 0 && s->parent <= m->segment_map.count
@@ -423,8 +488,17 @@ void model_add_segment(struct model *m, const struct file_segment *s)
 	k.comm = xstrdup(slash != NULL ? slash + 1 : command != NULL ? command : "?");
 	m->segments = xgrow(m->segments, m->segment_count, &m->segment_capacity,
 		sizeof(*m->segments));
-	m->segments[m->segment_count] = k;
-	map_set(&m->segment_map, s->segment, (uint32_t)m->segment_count++);
+	memcpy(k.id, s->id, sizeof(k.id));
+	number = (uint32_t)m->segment_count++;
+	m->segments[number] = k;
+	hash_index_add(&m->segment_index, hash_id(k.id), number, hash_of_segment, m);
+	map_set(&m->segment_map, s->segment, number);
+}
+
+/* The stratum in force is none. */
+static bool is_sum(const struct file_counter *c)
+{
+	return c->name.size != 7 || memcmp(c->name.bytes, "stratum", 7) != 0;
 }
 
 static void set_counter(struct model_segment *s, const struct file_counter *c)
@@ -432,13 +506,14 @@ static void set_counter(struct model_segment *s, const struct file_counter *c)
 	for (size_t i = 0; i < s->counter_count; i++)
 		if (strlen(s->counters[i].name) == c->name.size &&
 			memcmp(s->counters[i].name, c->name.bytes, c->name.size) == 0) {
-			s->counters[i].value = c->value;
+			s->counters[i].value =
+				is_sum(c) ? s->counters[i].before + c->value : c->value;
 			return;
 		}
 	s->counters = xgrow(s->counters, s->counter_count, &s->counter_capacity,
 		sizeof(*s->counters));
 	s->counters[s->counter_count++] =
-		(struct model_counter){ copy_text(&c->name), c->value };
+		(struct model_counter){ copy_text(&c->name), c->value, 0 };
 }
 
 void model_add_counters(struct model *m, uint32_t segment,
@@ -461,12 +536,41 @@ void model_end_segment(struct model *m, const struct file_segment_end *e)
 	model_add_counters(m, e->segment, e->counters, e->counter_count);
 }
 
+static uint64_t hash_thread(uint32_t segment, uint32_t number)
+{
+	return hash_mix(segment, number);
+}
+
+static uint64_t hash_of_thread(uint32_t entry, const void *context)
+{
+	const struct model_thread *t = &((const struct model *)context)->threads[entry];
+
+	return hash_thread(t->segment, t->number);
+}
+
+/* The thread as it was in another part of the recording; NULL when it was not. */
+static struct model_thread *find_thread(
+	const struct model *m, const struct model_thread *k)
+{
+	uint32_t at = (uint32_t)hash_thread(k->segment, k->number), entry;
+
+	while (hash_index_next(&m->thread_index, &at, &entry)) {
+		struct model_thread *t = &m->threads[entry];
+
+		if (t->segment == k->segment && t->number == k->number &&
+			t->tid == k->tid && t->python_id == k->python_id)
+			return t;
+	}
+	return NULL;
+}
+
 void model_add_thread(struct model *m, const struct file_thread *t)
 {
 	uint32_t segment = model_segment_of_file(m, t->segment);
 	const struct model_segment *s = &m->segments[segment];
 	struct model_thread k = {
 		.segment = segment,
+		.number = t->thread,
 		.tid = t->tid,
 		.python_id = t->python_id,
 		.interpreter = t->interpreter,
@@ -483,9 +587,24 @@ void model_add_thread(struct model *m, const struct file_thread *t)
 		*old = k;
 		return;
 	}
+	struct model_thread *earlier = find_thread(m, &k);
+
+	if (earlier != NULL) {
+		if (k.name[0] != '\0') {
+			free(earlier->name);
+			earlier->name = k.name;
+		} else {
+			free(k.name);
+		}
+		map_set(&m->thread_map, t->thread,
+			(uint32_t)(earlier - m->threads) + 1);
+		return;
+	}
 	m->threads = xgrow(
 		m->threads, m->thread_count, &m->thread_capacity, sizeof(*m->threads));
-	m->threads[m->thread_count++] = k;
+	m->threads[m->thread_count] = k;
+	hash_index_add(&m->thread_index, hash_thread(k.segment, k.number),
+		(uint32_t)m->thread_count++, hash_of_thread, m);
 	/* Plus 1: threads of a file may have holes. */
 	map_set(&m->thread_map, t->thread, (uint32_t)m->thread_count);
 }
@@ -496,6 +615,13 @@ void model_add_gap(struct model *m, const struct file_gap *g)
 
 	if (g->reason < REC_GAP_COUNT && g->to_ns > g->from_ns)
 		s->gap_ns[g->reason] += g->to_ns - g->from_ns;
+}
+
+void model_add_mark(struct model *m, const struct file_mark *mark)
+{
+	m->marks = xgrow(m->marks, m->mark_count, &m->mark_capacity, sizeof(*m->marks));
+	m->marks[m->mark_count++] =
+		(struct model_mark){ mark->real_ns, copy_text(&mark->text) };
 }
 
 void model_add_clock(struct model *m, const struct file_clock *c)

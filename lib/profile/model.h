@@ -53,9 +53,12 @@ struct model_attribute {
 struct model_counter {
 	char *name;
 	uint64_t value;
+	uint64_t before; /* of value: in the parts before the one in hand */
 };
 
 struct model_segment {
+	uint8_t id[FILE_ID_BYTES];
+	bool continued; /* its beginning is in a file that was not read */
 	uint32_t pid, inner_pid;
 	uint32_t parent; /* number + 1 of a segment, 0: none */
 	uint32_t why;    /* enum file_why */
@@ -76,11 +79,18 @@ struct model_segment {
 
 struct model_thread {
 	uint32_t segment;
+	uint32_t number; /* in its file: the same in all parts of a recording */
 	uint32_t tid;
 	uint64_t python_id;
 	uint64_t interpreter;
 	char *name; /* "" when Python gave none */
 	bool main;
+};
+
+/* What somebody wanted to be noted. */
+struct model_mark {
+	uint64_t real_ns;
+	char *text;
 };
 
 struct model *model_new(void);
@@ -97,6 +107,11 @@ size_t model_function_count(const struct model *m);
 const struct model_frame *model_frame(const struct model *m, uint32_t number);
 const struct model_stack *model_stack(const struct model *m, uint32_t number);
 size_t model_stack_count(const struct model *m);
+
+size_t model_mark_count(const struct model *m);
+const struct model_mark *model_mark(const struct model *m, size_t number);
+/* Its time, on the monotonic clock of a segment. */
+int64_t model_mark_ns(const struct model_mark *mark, const struct model_segment *s);
 
 /* The value of an attribute of a segment (its first), or NULL. */
 const char *model_attribute(const struct model_segment *s, const char *name);
@@ -116,12 +131,14 @@ void model_epoch(struct model *m);
 void model_add_string(struct model *m, uint32_t id, const struct file_text *text);
 void model_add_function(struct model *m, uint32_t id, const struct file_function *f);
 void model_add_node(struct model *m, uint32_t id, const struct file_node *n);
+/* One that goes on from another file that was read becomes one with it. */
 void model_add_segment(struct model *m, const struct file_segment *s);
 void model_end_segment(struct model *m, const struct file_segment_end *e);
 void model_add_counters(struct model *m, uint32_t segment,
 	const struct file_counter *list, uint32_t count);
 void model_add_thread(struct model *m, const struct file_thread *t);
 void model_add_gap(struct model *m, const struct file_gap *g);
+void model_add_mark(struct model *m, const struct file_mark *mark);
 void model_add_clock(struct model *m, const struct file_clock *c);
 
 uint32_t model_segment_of_file(const struct model *m, uint32_t id);

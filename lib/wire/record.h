@@ -54,13 +54,15 @@ enum record_type {
 	REC_RUN = 7,
 
 	/* CPU time of a thread so far: thread, tick less the base of the last
-	 * cut, CPU ns, times it was put on a CPU.  Holds at the start of the tick. */
+	 * cut, CPU ns, times it was put on a CPU.  Holds at the start of the tick.
+	 * Then flags (REC_CPU_ANEW), which may be missing. */
 	REC_CPU = 8,
 
 	/* Time without ticks: from, to, reason (enum record_gap). */
 	REC_GAP = 9,
 
-	/* Every run is closed here: base (the next tick), now. */
+	/* Every run is closed here: base (the next tick), now, number of the last
+	 * request for a cut that was served. */
 	REC_CUT = 10,
 
 	/* Strings, codes and nodes start over: number of the epoch. */
@@ -79,6 +81,9 @@ enum record_type {
 
 #define REC_TICKS_SPIN 1u
 
+/* No ticks were taken since the account before it: the difference is nobody's. */
+#define REC_CPU_ANEW 1u
+
 enum record_node_kind {
 	REC_NODE_PYTHON = 0,     /* ref: code */
 	REC_NODE_TRUNCATED = 1,  /* ref: frames missing on the root side, at least */
@@ -95,8 +100,9 @@ enum record_state {
 
 enum record_gap {
 	REC_GAP_MISSED = 0, /* the task did not get the CPU in time */
-	REC_GAP_PARKED,     /* by order, or the recorder was silent */
+	REC_GAP_PARKED,     /* the recorder was silent */
 	REC_GAP_STOPPED,    /* the program was stopped by a signal */
+	REC_GAP_DISABLED,   /* sampling was off, by order */
 	REC_GAP_COUNT,
 };
 

@@ -26,7 +26,7 @@
 #include <stdint.h>
 
 #define RING_MAGIC        0x676e69726b737970ull /* "pyskring" */
-#define RING_VERSION      1u
+#define RING_VERSION      2u
 #define RING_HEADER_BYTES 8192u
 #define RING_DATA_BYTES   (1u << 20)
 #define RING_RESERVE      4096u
@@ -40,8 +40,9 @@ enum ring_state {
 	RING_OFFERED, /* the offer is there; waits for orders */
 	RING_WAITING, /* under orders; the interpreter is not up yet */
 	RING_RUNNING,
-	RING_PARKED, /* by order or because the recorder fell silent */
-	RING_LEFT,   /* gone, or about to: nothing more is written */
+	RING_PARKED,  /* by order or because the recorder fell silent */
+	RING_LEFT,    /* gone, or about to: nothing more is written */
+	RING_STOPPED, /* the program is stopped by a signal */
 };
 
 /* Why the task left. */
@@ -62,7 +63,7 @@ enum ring_leave {
 enum ring_order {
 	RING_ORDER_NONE = 0,
 	RING_ORDER_RUN,
-	RING_ORDER_PARK,
+	RING_ORDER_PARK, /* sampling is off, until the order to run */
 	RING_ORDER_LEAVE,
 };
 
@@ -111,10 +112,11 @@ enum ring_counter {
 	RING_WALKS,        /* chains read, repeated readings included */
 	RING_EPOCHS,       /* tables started over */
 	RING_CPU_NS,       /* CPU time of the task */
-	RING_PARKED_NS,    /* time parked or with the program stopped */
+	RING_PARKED_NS,    /* time with the recorder silent or the program stopped */
 	RING_NO_SCHEDSTAT, /* threads whose CPU time could not be read */
 	RING_GIL_SWITCHES, /* seen in the ledger */
 	RING_STRATUM_NS,   /* not a sum: the stratum in force */
+	RING_DISABLED_NS,  /* time parked by order */
 	RING_COUNTERS,
 };
 
@@ -139,6 +141,7 @@ struct ring_header {
 	__attribute__((aligned(64))) uint64_t tail;
 	uint32_t order;         /* enum ring_order */
 	uint32_t recorder_beat; /* moves once a second while the recorder lives */
+	uint32_t cut_wanted;    /* number of the request for a cut, at once */
 	struct ring_options options;
 };
 

@@ -1,6 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 # Commands as their users meet them: status, standard output, standard error.
+check_PROGRAMS += tests/cli/check-parts
+tests_cli_check_parts_SOURCES = tests/cli/check-parts.c
+tests_cli_check_parts_LDADD = $(LIBPYSTACK)
+
 cli_tests = \
+	tests/cli/control.bats \
 	tests/cli/doctor.bats \
 	tests/cli/dump.bats \
 	tests/cli/frame.bats \
@@ -9,7 +14,8 @@ cli_tests = \
 	tests/cli/record.bats \
 	tests/cli/report.bats \
 	tests/cli/script.bats \
-	tests/cli/signals.bats
+	tests/cli/signals.bats \
+	tests/cli/switch.bats
 
 if HAVE_BATS
 TESTS += $(cli_tests)
@@ -19,6 +25,7 @@ EXTRA_DIST += \
 	tests/cli/helpers.bash \
 	tests/cli/apps/busy.py \
 	tests/cli/apps/known.py \
+	tests/cli/apps/phases.py \
 	tests/cli/apps/terminal.py \
 	tests/cli/apps/without-calls.py
 

@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Numbers of options, and what is made of a foreign string before it is shown. */
+/* Numbers of options, commands from outside, and what is made of a foreign string
+ * before it is shown. */
 #include <string.h>
 
 #include "base/parse.h"
 #include "base/str.h"
 #include "base/xalloc.h"
+#include "control.h"
 #include "fuzz.h"
+#include "schedule.h"
 
 static void fuzz_numbers(const char *text)
 {
@@ -26,6 +29,41 @@ static void fuzz_numbers(const char *text)
 	if (parse_size(text, &number) == 0)
 		fuzz_require(number >= 1 && number <= 9000000000000000000,
 			"a size within bounds");
+	ns = 0;
+	number = 0;
+	if (parse_size_or_duration(text, &number, &ns) == 0)
+		fuzz_require((ns > 0) != (number > 0), "one of the two");
+}
+
+static void fuzz_schedule(const char *text)
+{
+	struct schedule s;
+	struct err err;
+
+	if (schedule_parse(text, &s, &err) != 0)
+		return;
+	for (size_t i = 0; i < s.count; i++)
+		fuzz_require(s.toggle_ns[i] >= 0 &&
+				     (i == 0 || s.toggle_ns[i] > s.toggle_ns[i - 1]),
+			"times rise");
+	schedule_done(&s);
+}
+
+static void fuzz_command(const char *line, size_t size)
+{
+	static char buffer[CONTROL_BUFFER];
+	struct control_command c;
+	size_t step;
+
+	control_parse_line(
+		line, size < CONTROL_LINE_MAX ? size : CONTROL_LINE_MAX, buffer, &c);
+	fuzz_require(c.verb <= CONTROL_BAD && strlen(c.text) < CONTROL_BUFFER,
+		"a command, or a reason");
+	for (size_t i = 0; c.text[i] != '\0'; i += step)
+		fuzz_require(str_character(c.text + i, strlen(c.text + i), &step) !=
+					     0xfffd ||
+				     step == 3,
+			"a mark is UTF-8");
 }
 
 static void fuzz_string(const char *s, size_t size)
@@ -61,5 +99,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (size != 0)
 		memcpy(bytes, data, size);
 	fuzz_string(bytes, size);
+	fuzz_schedule(text);
+	fuzz_command(bytes, size);
 	return 0;
 }

@@ -2,75 +2,30 @@
 /*
  * Records of a ring through the decoder: a byte for the kind of line tables (bits 0 and
  * 1) and for how much is fed at once (the rest), then the bytes as they come from the
- * ring.  Whatever they are, the file that is written must be a good one.
+ * ring.  Behind a cut that serves the next request the decoder goes on in another file.
+ * Whatever the bytes are, the files that are written must be good ones.
  */
-#include <fcntl.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
-#include "base/fd.h"
 #include "base/xalloc.h"
 #include "decoder.h"
 #include "file/reader.h"
 #include "fuzz.h"
 
-enum { FIRST_FREE = 3 };
+struct session {
+	struct decoder *d;
+	struct file_writer *w;
+	uint32_t asked; /* requests for a cut */
+};
 
-/* The writer's "-" is standard output: let that be a file in memory. */
-static void prepare_output(void)
-{
-	static bool ready;
-
-	if (!ready) {
-		int fd = memfd_create("fuzz", MFD_CLOEXEC);
-
-		fuzz_require(
-			fd >= FIRST_FREE && dup2(fd, STDOUT_FILENO) == STDOUT_FILENO,
-			"a file in memory");
-		(void)close(fd);
-		ready = true;
-	}
-	fuzz_require(ftruncate(STDOUT_FILENO, 0) == 0 &&
-			     lseek(STDOUT_FILENO, 0, SEEK_SET) == 0,
-		"an empty file");
-}
-
-/* As follow_drain() does: what was not used comes again with what is new. */
-static void feed_pieces(struct decoder *d, struct file_writer *w, const uint8_t *bytes,
-	size_t size, size_t piece)
-{
-	size_t start = 0, end = 0;
-	struct err err;
-
-	while (end < size) {
-		end += piece < size - end ? piece : size - end;
-		_cleanup_free_ uint8_t *copy = xmalloc(end - start);
-		bool cut = false;
-
-		memcpy(copy, bytes + start, end - start);
-		int64_t used = decoder_feed(d, copy, end - start, &cut, &err);
-
-		if (used < 0)
-			return;
-		fuzz_require(
-			(size_t)used <= end - start, "no more is used than is there");
-		start += (size_t)used;
-		if (cut || file_writer_should_flush(w)) {
-			decoder_close_runs(d);
-			fuzz_require(file_writer_flush(w, &err) == 0, "a flush");
-		}
-	}
-}
-
-static void check_file(void)
+static void check_file(const struct buf *bytes)
 {
 	struct file_reader *r;
 	struct file_record record;
 	struct err err;
 
-	fuzz_require(
-		file_reader_open("/proc/self/fd/1", &r, &err) == 0, "a sample file");
+	fuzz_require(file_reader_open_bytes(bytes->data, bytes->size, &r, &err) == 0,
+		"a sample file");
 	while (file_reader_next(r, &record) != FILE_EVENT_END)
 		;
 	if (file_reader_damage(r) != NULL)
@@ -80,29 +35,89 @@ static void check_file(void)
 	file_reader_free(r);
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+static struct file_writer *begin_file(void)
 {
-	static const struct file_summary summary = { 1, 0, 0, 0 };
 	struct file_segment segment = { .segment = 1, .why = FILE_WHY_SPAWN };
 	struct file_writer *w;
-	uint32_t next_thread = 0;
 	struct err err;
 
-	if (size == 0)
-		return 0;
-	prepare_output();
-	fuzz_require(file_writer_open("-", 1, -1, -1, &w, &err) == 0, "a writer");
+	fuzz_require(file_writer_open_memory(1, &w, &err) == 0, "a writer");
 	file_writer_segment(w, &segment);
-	struct decoder *d =
-		decoder_new(w, 1, &next_thread, (enum py_linetable_kind)(data[0] & 3));
+	return w;
+}
 
-	feed_pieces(d, w, data + 1, size - 1, 1 + (size_t)(data[0] >> 2) * 40);
-	for (size_t i = 0; decoder_thread_at(d, i) != NULL; i++)
-		if (decoder_thread_at(d, i)->file_thread != 0)
-			decoder_name_thread(d, decoder_thread_at(d, i), "name");
-	decoder_close_runs(d);
-	decoder_free(d);
-	fuzz_require(file_writer_close(w, &summary, &err) == 0, "the file is closed");
-	check_file();
+static void end_file(struct file_writer *w)
+{
+	static const struct file_summary summary = { 1, 0, 0, 0 };
+	struct buf bytes;
+	struct err err;
+
+	fuzz_require(
+		file_writer_take(w, &summary, &bytes, &err) == 0, "the file is closed");
+	check_file(&bytes);
+	buf_done(&bytes);
+}
+
+static void move(struct session *s)
+{
+	struct file_writer *before = s->w;
+
+	s->w = begin_file();
+	decoder_move(s->d, s->w, 1);
+	end_file(before);
+	decoder_stop_at_cut(s->d, ++s->asked);
+}
+
+/* As follow_drain() does: what was not used comes again with what is new. */
+static void feed_pieces(
+	struct session *s, const uint8_t *bytes, size_t size, size_t piece)
+{
+	size_t start = 0, end = 0;
+	struct err err;
+
+	while (end < size || start < end) {
+		size_t before = end;
+
+		end += piece < size - end ? piece : size - end;
+		_cleanup_free_ uint8_t *copy = xmalloc(end - start);
+		bool cut = false;
+
+		memcpy(copy, bytes + start, end - start);
+		int64_t used = decoder_feed(s->d, copy, end - start, &cut, &err);
+
+		if (used < 0 || (used == 0 && end == before))
+			return;
+		fuzz_require(
+			(size_t)used <= end - start, "no more is used than is there");
+		start += (size_t)used;
+		if (decoder_has_stopped(s->d))
+			move(s);
+		if (cut || file_writer_should_flush(s->w)) {
+			decoder_close_runs(s->d);
+			fuzz_require(file_writer_flush(s->w, &err) == 0, "a flush");
+		}
+	}
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct session s = { .w = begin_file() };
+	uint32_t next_thread = 0;
+
+	if (size == 0) {
+		file_writer_free(s.w);
+		return 0;
+	}
+	s.d = decoder_new(s.w, 1, &next_thread, (enum py_linetable_kind)(data[0] & 3));
+	decoder_stop_at_cut(s.d, ++s.asked);
+	feed_pieces(&s, data + 1, size - 1, 1 + (size_t)(data[0] >> 2) * 40);
+	for (size_t i = 0; decoder_thread_at(s.d, i) != NULL; i++)
+		if (decoder_thread_at(s.d, i)->file_thread != 0)
+			decoder_name_thread(s.d, decoder_thread_at(s.d, i), "name");
+	/* In the middle of things, as when no cut came. */
+	move(&s);
+	decoder_close_runs(s.d);
+	decoder_free(s.d);
+	end_file(s.w);
 	return 0;
 }

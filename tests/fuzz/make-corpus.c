@@ -77,6 +77,8 @@ static void add_rest(struct buf *b)
 {
 	add_record(b, FILE_GAP, "uuuu", U(1), U(200), U(300), U(1));
 	add_record(b, FILE_CLOCK, "uuu", U(1), U(200), U(300));
+	add_record(b, FILE_MARK, "ut", U(2100), "a mark");
+	add_record(b, FILE_CPU, "uuuuu", U(1), U(20), U(9000), U(4), U(FILE_CPU_ANEW));
 	add_record(b, FILE_COUNTERS, "uutu", U(1), U(1), "ticks", U(500));
 	add_record(b, FILE_THREAD, "uuuuut", U(1), U(1), U(7), U(77), U(0), "renamed");
 	add_record(b, FILE_THREAD_END, "uu", U(1), U(20));
@@ -131,6 +133,33 @@ static void make_files(void)
 	add_definitions(&b);
 	add_listed(&list, FILE_CHUNK_DEFINITIONS, 1, &b);
 	put("file", "recordings", list.data, list.size);
+
+	/* Two parts of one recording. */
+	buf_clear(&list);
+	for (unsigned i = 0; i < 2; i++) {
+		buf_clear(&b);
+		add_schema(&b, 0);
+		add_record(&b, FILE_SEGMENT, "u88uuuuuuuuu", U(1), U(1), U(2), U(0),
+			U(FILE_WHY_SPAWN), U(10), U(7), U(1000), U(2000), U(10),
+			U(i != 0 ? FILE_SEGMENT_CONTINUED : 0), U(0));
+		add_record(&b, FILE_THREAD, "uuuuut", U(5), U(1), U(7), U(77), U(0),
+			i != 0 ? "" : "Main");
+		add_record(&b, FILE_NODE, "uusuu", U(1), U(0), S(0),
+			U(REC_NODE_UNREADABLE), U(0));
+		add_listed(&list, FILE_CHUNK_DEFINITIONS, 1, &b);
+		buf_clear(&b);
+		add_record(&b, FILE_BASE, "uu", U(1), U(i * 10));
+		add_record(&b, FILE_TICKS, "uuuuuuu", U(1), U(i * 10), U(10),
+			U(1000 + i * 50), U(5), U(0), U(0));
+		add_record(&b, FILE_RUNS, "uuus", U(5), U(9 << 5 | 1), U(1), S(0));
+		add_record(&b, FILE_CPU, "uuuu", U(5), U(0), U(40 * i), U(1));
+		add_record(&b, FILE_CPU, "uuuu", U(5), U(10), U(40 * i + 40), U(1));
+		add_record(&b, FILE_SEGMENT_END, "uuuuutu", U(1), U(FILE_END_CONTINUED),
+			U(0), U(9), U(1), "lost", U(1));
+		add_listed(&list, FILE_CHUNK_SAMPLES, 1, &b);
+		buf_add(&list, "\xff\0\0", 3);
+	}
+	put("file", "parts", list.data, list.size);
 	buf_done(&b);
 	buf_done(&end);
 	buf_done(&file);
@@ -177,8 +206,10 @@ static void make_rings(void)
 		add_record(&b, REC_CPU, "uuuu", U(1), U(10), U(123456), U(5));
 		add_record(&b, REC_TICKS, "uuuuuuuu", U(0), U(10), U(1000), U(10), U(0),
 			U(2), U(3), U(4));
-		add_record(&b, REC_CUT, "uu", U(10), U(6000));
-		add_record(&b, REC_GAP, "uuu", U(1100), U(1200), U(REC_GAP_PARKED));
+		add_record(&b, REC_CUT, "uuu", U(10), U(6000), U(1));
+		add_record(&b, REC_GAP, "uuu", U(1100), U(1200), U(REC_GAP_DISABLED));
+		add_record(&b, REC_CPU, "uuuuu", U(1), U(0), U(200000), U(6),
+			U(REC_CPU_ANEW));
 		add_record(&b, REC_EPOCH, "u", U(2));
 		add_code(&b);
 		add_record(&b, REC_RUN, "uuuuuu", U(1), U(1), U(2), U(1), U(0), U(5));
@@ -186,7 +217,7 @@ static void make_rings(void)
 			U(0));
 		add_record(&b, REC_THREAD_END, "uu", U(1), U(15));
 		add_record(&b, REC_OPTIONAL | 44, "u", U(7));
-		add_record(&b, REC_CUT, "uu", U(15), U(7000));
+		add_record(&b, REC_CUT, "uuu", U(15), U(7000), U(2));
 		add_record(&b, REC_END, "usu", U(RING_LEAVE_EXITED), S(0), U(7000));
 		(void)snprintf(name, sizeof(name), "kind-%u", kind);
 		put("ring", name, b.data, b.size);
@@ -241,6 +272,8 @@ static void make_texts(void)
 	put_text("parse", "duration", "1.5ms");
 	put_text("parse", "rate", "49.5khz");
 	put_text("parse", "size", "1.5e3G");
+	put_text("parse", "ranges", "10-20,1s-2s");
+	put_text("parse", "mark", "mark a\xff mark");
 	put_text("parse", "text",
 		"na\xc3\xafve \xe4\xb8\xad\xf0\x9f\x98\x80 e\xcc\x81\x1b[0m\xe2\x80\xae");
 }

@@ -11,6 +11,7 @@ python_tests = \
 	tests/python/names.bats \
 	tests/python/no-trace.bats \
 	tests/python/oracle.bats \
+	tests/python/pauses.bats \
 	tests/python/other-root.bats \
 	tests/python/safety.bats \
 	tests/python/services.bats \

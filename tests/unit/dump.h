@@ -125,6 +125,8 @@ static inline void dump_record(struct buf *b, const struct file_record *r)
 	case FILE_CPU:
 		buf_printf(b, "cpu %u tick %" PRIu64 " ns %" PRIu64 " runs %" PRIu64,
 			r->cpu.thread, r->cpu.tick, r->cpu.cpu_ns, r->cpu.run_count);
+		if (r->cpu.flags != 0)
+			buf_printf(b, " flags %u", r->cpu.flags);
 		break;
 	case FILE_GAP:
 		buf_printf(b, "gap %u from %" PRIu64 " to %" PRIu64 " reason %u",
@@ -137,6 +139,10 @@ static inline void dump_record(struct buf *b, const struct file_record *r)
 	case FILE_COUNTERS:
 		buf_printf(b, "counters %u", r->counters.segment);
 		dump_counters(b, r->counters.counters, r->counters.count);
+		break;
+	case FILE_MARK:
+		buf_printf(b, "mark %" PRIu64, r->mark.real_ns);
+		dump_text(b, &r->mark.text);
 		break;
 	case FILE_SUMMARY:
 		buf_printf(b,

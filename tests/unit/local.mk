@@ -2,6 +2,7 @@
 # One program for each module.
 unit_tests = \
 	tests/unit/t-base \
+	tests/unit/t-control \
 	tests/unit/t-decoder \
 	tests/unit/t-fault \
 	tests/unit/t-file \
@@ -12,6 +13,7 @@ unit_tests = \
 	tests/unit/t-layout \
 	tests/unit/t-limits \
 	tests/unit/t-lines \
+	tests/unit/t-output \
 	tests/unit/t-parse \
 	tests/unit/t-preload \
 	tests/unit/t-proc \
@@ -48,10 +50,14 @@ tests_unit_t_limits_SOURCES = tests/unit/t-limits.c
 tests_unit_t_limits_LDADD = $(LIBPYSTACK)
 tests_unit_t_host_SOURCES = tests/unit/t-host.c
 tests_unit_t_host_LDADD = $(LIBPYSTACK)
+tests_unit_t_control_SOURCES = tests/unit/t-control.c src/control.c src/schedule.c
+tests_unit_t_control_LDADD = $(LIBPYSTACK)
 tests_unit_t_layout_SOURCES = tests/unit/t-layout.c
 tests_unit_t_layout_LDADD = $(LIBPYSTACK)
 tests_unit_t_lines_SOURCES = tests/unit/t-lines.c
 tests_unit_t_lines_LDADD = $(LIBPYSTACK)
+tests_unit_t_output_SOURCES = tests/unit/t-output.c src/output.c
+tests_unit_t_output_LDADD = $(LIBPYSTACK)
 tests_unit_t_parse_SOURCES = tests/unit/t-parse.c
 tests_unit_t_parse_LDADD = $(LIBPYSTACK)
 tests_unit_t_preload_SOURCES = tests/unit/t-preload.c lib/preload/entries.c

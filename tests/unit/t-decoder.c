@@ -827,6 +827,95 @@ static void test_random(void)
 		good + bad, bad);
 }
 
+/* --- another file --- */
+
+/* Stop at the cut that was asked for, go on in a file of its own. */
+static void test_move(void)
+{
+	struct session s;
+	struct buf b = BUF_INIT(1 << 20), first = BUF_INIT(DUMP_MAX_BYTES),
+		   second = BUF_INIT(DUMP_MAX_BYTES), bytes = BUF_INIT(0);
+	struct file_segment segment = { .segment = 1, .why = FILE_WHY_SPAWN, .pid = 1 };
+	struct file_summary nothing = { 0, 0, 0, 0 };
+	struct file_writer *other;
+	struct err err;
+
+	session_begin(&s, PY_LINES_LOCATIONS);
+	add_prelude(&b);
+	add_record(&b, REC_THREAD, "uuuu", U(2), U(78), U(0x7001), U(0));
+	add_run(&b, 1, 2, 1, REC_RUNNING, 0, 4);
+	add_record(&b, REC_CPU, "uuuu", U(1), U(4), U(100), U(5));
+	add_ticks(&b, 0, 4);
+	add_record(&b, REC_THREAD_END, "uu", U(2), U(4));
+	add_record(&b, REC_CUT, "uuu", U(4), U(6000), U(0));
+	size_t natural = b.size;
+
+	add_run(&b, 1, 2, 1, REC_RUNNING, 0, 2);
+	add_ticks(&b, 4, 2);
+	add_record(&b, REC_CUT, "uuu", U(6), U(6000), U(7));
+	size_t asked = b.size;
+
+	add_record(&b, REC_CPU, "uuuuu", U(1), U(0), U(150), U(6), U(REC_CPU_ANEW));
+	add_run(&b, 1, 2, 1, REC_RUNNING, 0, 3);
+	add_ticks(&b, 6, 3);
+	add_run(&b, 2, 1, 1, 0, 0, 1);
+
+	decoder_stop_at_cut(s.d, 7);
+	tap_ok(feed(&s, b.data, b.size) == (int64_t)asked && natural < asked,
+		"decoding stops at the cut that was asked for, at no other");
+	tap_ok(decoder_has_stopped(s.d) && decoder_cut_served(s.d) == 7, "and says so");
+	decoder_name_thread(s.d, decoder_thread_at(s.d, 0), "worker");
+	if (file_writer_open_memory(1, &other, &err) != 0)
+		return;
+	file_writer_segment(other, &segment);
+	decoder_move(s.d, other, 1);
+	(void)file_writer_publish(s.w, &err);
+	(void)file_writer_close(s.w, &nothing, &err);
+	s.w = other;
+	size_t rest = b.size - asked;
+
+	tap_is(feed(&s, b.data + asked, rest), (int64_t)rest, "then it goes on");
+	decoder_close_runs(s.d);
+	tap_is((int64_t)file_writer_samples(other), 3, "samples of the new file alone");
+	/* What waits for strata that never come is of a thread that has ended. */
+	buf_clear(&b);
+	add_record(&b, REC_CUT, "uuu", U(9), U(6000), U(7));
+	(void)feed(&s, b.data, b.size);
+	decoder_free(s.d);
+	(void)file_writer_take(other, &nothing, &bytes, &err);
+	(void)dump_bytes(bytes.data, bytes.size, &second, &err);
+	struct buf whole = BUF_INIT(DUMP_MAX_BYTES);
+
+	read_bytes(scratch("file"), &whole);
+	(void)dump_bytes(whole.data, whole.size, &first, &err);
+	tap_ok(has_line(buf_text(&first),
+		       "run 1 node 2 line 0 state 1 first 0 ticks 4") &&
+			has_line(buf_text(&first),
+				"run 1 node 2 line 0 state 1 first 4 ticks 2") &&
+			has_line(buf_text(&first), "end, complete"),
+		"the old file has all before the cut");
+	tap_ok(has_line(buf_text(&second), "thread 1 segment 1 tid 77 python 7000 "
+					   "interpreter 0 'worker'"),
+		"the new one has the thread with its name");
+	tap_ok(has_line(buf_text(&second), "cpu 1 tick 6 ns 100 runs 5\n") &&
+			has_line(buf_text(&second),
+				"cpu 1 tick 6 ns 150 runs 6 flags 1"),
+		"and where its account stood");
+	tap_ok(has_line(buf_text(&second), "node 2 caller 1 call 0 kind 0 ref 2") &&
+			has_line(buf_text(&second),
+				"run 1 node 2 line 0 state 1 first 6 ticks 3"),
+		"and what its samples need");
+	tap_ok(has_line(buf_text(&second), "thread 2 ") &&
+			has_line(buf_text(&second), "end, complete") &&
+			!has_line(buf_text(&second), "damaged"),
+		"a thread that had ended is there if a late run needs it");
+	buf_done(&b);
+	buf_done(&first);
+	buf_done(&second);
+	buf_done(&whole);
+	buf_done(&bytes);
+}
+
 int main(void)
 {
 	scratch_begin();
@@ -844,6 +933,7 @@ int main(void)
 	tap_ok(late_ticks_rise(), "a late tick before the one before it is refused");
 	test_memory_limit();
 	test_deep();
+	test_move();
 	test_random();
 	scratch_end();
 	return tap_done();

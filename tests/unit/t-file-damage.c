@@ -420,7 +420,8 @@ static void test_longer_records(void)
 	add_record(&b, FILE_BASE, "uup", U(1), U(0), "new");
 	add_record(&b, FILE_TICKS, "uuuuuuup", U(1), U(0), U(1), U(0), U(5), U(0), U(0),
 		"new");
-	add_record(&b, FILE_CPU, "uuuup", U(1), U(1), U(1), U(1), "new");
+	add_record(&b, FILE_CPU, "uuuuup", U(1), U(1), U(1), U(1), U(0), "new");
+	add_record(&b, FILE_MARK, "utp", U(5), "text", "new");
 	add_record(&b, FILE_GAP, "uuuup", U(1), U(1), U(2), U(0), "new");
 	add_record(&b, FILE_CLOCK, "uuup", U(1), U(1), U(2), "new");
 	add_record(&b, FILE_COUNTERS, "uup", U(1), U(0), "new");
@@ -434,6 +435,7 @@ static void test_longer_records(void)
 		"thread-end 1 tick 1\n"
 		"ticks 1 first 0 count 1 start 0 length 5 flags 0 late\n"
 		"cpu 1 tick 1 ns 1 runs 1\n"
+		"mark 5 'text'\n"
 		"gap 1 from 1 to 2 reason 0\n"
 		"clock 1 mono 1 real 2\n"
 		"counters 1\n"

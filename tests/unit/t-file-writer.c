@@ -354,6 +354,68 @@ static bool failed_samples(void)
 	return right;
 }
 
+/* --- in memory --- */
+
+static void test_memory(void)
+{
+	struct file_writer *w;
+	struct buf bytes = BUF_INIT(0), text = BUF_INIT(DUMP_MAX_BYTES);
+	struct err err = { "" };
+
+	if (file_writer_open_memory(3, &w, &err) != 0)
+		return;
+	add_segment(w, 1);
+	tap_ok(file_writer_flush(w, &err) == 0 && file_writer_size(w) > 56,
+		"a file in memory grows");
+	uint64_t size = file_writer_size(w);
+
+	add_segment(w, 2);
+	tap_is(file_writer_take(w, &nothing, &bytes, &err), 0, "its bytes are taken");
+	tap_ok(bytes.size > size &&
+			dump_bytes(bytes.data, bytes.size, &text, &err) == 0 &&
+			has_line(buf_text(&text), "segment 1 ") &&
+			has_line(buf_text(&text), "segment 2 ") &&
+			has_line(buf_text(&text), "end, complete"),
+		"and are a whole file");
+	buf_done(&bytes);
+	buf_done(&text);
+}
+
+static void test_settle(void)
+{
+	struct file_writer *w;
+	struct buf bytes = BUF_INIT(DUMP_MAX_BYTES), text = BUF_INIT(DUMP_MAX_BYTES);
+	struct err err = { "" };
+
+	if (file_writer_open_memory(3, &w, &err) != 0)
+		return;
+	add_segment(w, 1);
+	(void)file_writer_flush(w, &err);
+	tap_is(file_writer_settle(w, scratch("no/file"), -1, -1, &err), -ENOENT,
+		"no place for it");
+	add_segment(w, 2);
+	tap_is(file_writer_flush(w, &err), 0, "then it stays in memory");
+	put("settled", "what was there");
+	tap_is(file_writer_settle(w, scratch("settled"), -1, -1, &err), 0,
+		"a place for it");
+	tap_ok(holds("settled", "what was there"), "which it takes");
+	tap_ok(file_writer_publish(w, &err) == 0 &&
+			holds("settled.old", "what was there"),
+		"when it is published");
+	add_segment(w, 3);
+	tap_is(file_writer_finish(w, &nothing, &err), 0, "it is ended");
+	read_bytes(scratch("settled"), &bytes);
+	tap_is((int64_t)file_writer_size(w), (int64_t)bytes.size, "its size is known");
+	file_writer_free(w);
+	tap_ok(dump_bytes(bytes.data, bytes.size, &text, &err) == 0 &&
+			count_lines(buf_text(&text), "segment ") == 3 &&
+			has_line(buf_text(&text), "end, complete"),
+		"and all of it is in the file");
+	buf_done(&bytes);
+	buf_done(&text);
+	scratch_empty();
+}
+
 int main(void)
 {
 	scratch_begin();
@@ -363,6 +425,8 @@ int main(void)
 	test_owner();
 	test_bad_places();
 	test_devices();
+	test_memory();
+	test_settle();
 	tap_ok(tap_child(standard_output) && is_sample_file("stdout"),
 		"standard output");
 	tap_ok(tap_child(failed_flush),

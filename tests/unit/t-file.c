@@ -172,8 +172,10 @@ static void write_samples(struct file_writer *w)
 	uint64_t late[] = { 100, 105, 149 };
 	struct file_ticks ticks = { 1, 100, 50, 1000000000, 10000000, 0, late, 3 };
 	struct file_ticks mean = { 2, 0, UINT32_MAX, 5, 1, FILE_TICKS_MEAN, NULL, 0 };
-	struct file_cpu cpu = { 1, 110, 123456789, 42 };
-	struct file_cpu cpu_of_other = { 7, 0, UINT64_MAX, UINT64_MAX };
+	struct file_cpu cpu = { 1, 110, 123456789, 42, 0 };
+	struct file_cpu anew = { 1, 110, 200000000, 43, FILE_CPU_ANEW };
+	struct file_cpu cpu_of_other = { 7, 0, UINT64_MAX, UINT64_MAX, 0 };
+	struct file_mark mark = { 1700000000000000001, text("a mark\x1b") };
 	struct file_gap gap = { 1, 5, UINT64_MAX, REC_GAP_STOPPED };
 	struct file_clock clock = { 1, 1000000000, 1700000000000000000 };
 	struct file_counter counters[] = { { text("ticks"), 50 },
@@ -189,8 +191,10 @@ static void write_samples(struct file_writer *w)
 	run(w, 2, 7, 5, FILE_NO_LINE, 0, UINT32_MAX, UINT32_MAX);
 	run(w, 1, 1, 3, 1000000, 0, 149, 1);
 	file_writer_cpu(w, 1, &cpu);
+	file_writer_cpu(w, 1, &anew);
 	file_writer_cpu(w, 2, &cpu_of_other);
 	file_writer_gap(w, &gap);
+	file_writer_mark(w, &mark);
 	file_writer_clock(w, &clock);
 	file_writer_counters(w, 1, counters, 2);
 	file_writer_counters(w, 2, NULL, 0);
@@ -254,8 +258,10 @@ static void test_round_trip(void)
 		"run 7 node 6 line 0 state 15 first 0 ticks 1\n"
 		"run 7 node 5 line none state 0 first 4294967295 ticks 4294967295\n"
 		"cpu 1 tick 110 ns 123456789 runs 42\n"
+		"cpu 1 tick 110 ns 200000000 runs 43 flags 1\n"
 		"cpu 7 tick 0 ns 18446744073709551615 runs 18446744073709551615\n"
 		"gap 1 from 5 to 18446744073709551615 reason 2\n"
+		"mark 1700000000000000001 'a mark\x1b'\n"
 		"clock 1 mono 1000000000 real 1700000000000000000\n"
 		"counters 1 'ticks'=50 'new one'=18446744073709551615\n"
 		"counters 2\n"

@@ -84,6 +84,41 @@ static int size_of(const char *text, int64_t *ret)
 	return code;
 }
 
+/* Bytes as they are, ns negative. */
+static int size_or_duration_of(const char *text, int64_t *ret)
+{
+	uint64_t bytes = 0;
+	int64_t ns = 0;
+	int code = parse_size_or_duration(text, &bytes, &ns);
+
+	if (code == 0)
+		*ret = ns != 0 ? -ns : (int64_t)bytes;
+	return code == 0 && (bytes != 0) == (ns != 0) ? 1 : code;
+}
+
+static const struct unit_case sizes_or_durations[] = {
+	{ "100M", 0, 100 << 20 },
+	{ "1.5K", 0, 1536 },
+	{ "2G", 0, 2ll << 30 },
+	{ "512B", 0, 512 },
+	{ "30s", 0, -30000000000 },
+	{ "5m", 0, -300000000000 },
+	{ "250ms", 0, -250000000 },
+	{ "1min", 0, -60000000000 },
+	{ "1h", 0, -3600000000000 },
+	{ "1d", 0, -86400000000000 },
+	{ "100", -EINVAL, 0 },
+	{ "100k", -EINVAL, 0 },
+	{ "100g", -EINVAL, 0 },
+	{ "M", -EINVAL, 0 },
+	{ "s", -EINVAL, 0 },
+	{ "10n", -EINVAL, 0 },
+	{ "10S", -EINVAL, 0 },
+	{ "0s", -ERANGE, 0 },
+	{ "0M", -ERANGE, 0 },
+	{ "1e30M", -ERANGE, 0 },
+};
+
 static void check_units(const char *what, unit_function *parse,
 	const struct unit_case *cases, size_t count)
 {
@@ -215,6 +250,12 @@ static void test_size(void)
 		sizeof(no_numbers) / sizeof(no_numbers[0]));
 }
 
+static void test_sizes_or_durations(void)
+{
+	check_units("size or duration", size_or_duration_of, sizes_or_durations,
+		sizeof(sizes_or_durations) / sizeof(sizes_or_durations[0]));
+}
+
 int main(void)
 {
 	test_number();
@@ -222,5 +263,6 @@ int main(void)
 	test_duration();
 	test_rate();
 	test_size();
+	test_sizes_or_durations();
 	return tap_done();
 }

@@ -134,7 +134,7 @@ static void run(struct recording *r, uint32_t thread_number, uint32_t node_numbe
 static void account(
 	struct recording *r, uint32_t thread_number, uint64_t tick, uint64_t cpu_ns)
 {
-	struct file_cpu c = { thread_number, tick, cpu_ns, 1 };
+	struct file_cpu c = { thread_number, tick, cpu_ns, 1, 0 };
 
 	file_writer_cpu(r->w, r->segment, &c);
 }
@@ -582,6 +582,105 @@ static void test_segments(void)
 	profile_free(p);
 }
 
+/* CPU time that was used while sampling was off is nobody's. */
+static void test_pause(void)
+{
+	struct recording r = begin("pause");
+	uint32_t a = node(&r, 0, "a"), b = node(&r, 0, "b");
+	struct file_cpu anew = { 1, 10, 5000ll * MS, 9, FILE_CPU_ANEW };
+	struct file_gap gap = { 1, 100, 100 + 5000ll * MS, REC_GAP_DISABLED };
+
+	account(&r, 1, 0, 0);
+	ticks(&r, 10, 10 * MS);
+	run(&r, 1, a, REC_RUNNING, 0, 10);
+	account(&r, 1, 10, 80 * MS);
+	file_writer_gap(r.w, &gap);
+	file_writer_cpu(r.w, 1, &anew);
+	ticks(&r, 10, 10 * MS);
+	run(&r, 1, b, REC_RUNNING, 10, 10);
+	account(&r, 1, 20, 5040ll * MS);
+	end_recording(&r);
+	struct profile *p = load("pause");
+
+	tap_is(weight(p, "a", PROFILE_CPU), 80 * MS, "CPU time before a pause");
+	tap_is(weight(p, "b", PROFILE_CPU), 40 * MS, "and behind it");
+	tap_is(p->totals.cpu_ns, 120 * MS, "is all there is");
+	tap_is(p->totals.cpu_unscaled_ns, 0, "all of it the kernel's");
+	tap_is((int64_t)model_segment(p->model, 0)->gap_ns[REC_GAP_DISABLED],
+		5000ll * MS, "and how long it was");
+	profile_free(p);
+}
+
+/* A part of a recording, with the segment's id and the ticks from first on. */
+static void part(const char *name, uint64_t first, uint32_t flags, uint64_t cpu_ns)
+{
+	struct recording r = { .now = 1000 * MS + first * 10 * MS, .tick = first };
+	struct file_segment s = { .segment = 1,
+		.why = FILE_WHY_SPAWN,
+		.pid = 101,
+		.id = "the same in all",
+		.flags = flags,
+		.mono_ns = r.now };
+	struct file_counter list[] = { { text("lost"), 3 }, { text("stratum"), 9 } };
+	struct file_segment_end end = { 1, FILE_END_CONTINUED, 0, r.now, list, 2 };
+	struct file_mark mark = { 7, text("here") };
+	struct err err;
+
+	if (file_writer_open(scratch(name), 1, -1, -1, &r.w, &err) != 0)
+		return;
+	file_writer_segment(r.w, &s);
+	r.segment = 1;
+	file_writer_base(r.w, 1, first);
+	thread(&r, 4, 105, first == 0 ? "named" : "");
+	uint32_t a = node(&r, 0, "a");
+
+	account(&r, 4, first, cpu_ns);
+	ticks(&r, 10, 10 * MS);
+	run(&r, 4, a, REC_RUNNING, first, 10);
+	account(&r, 4, first + 10, cpu_ns + 70 * MS);
+	file_writer_mark(r.w, &mark);
+	file_writer_segment_end(r.w, &end);
+	end_recording(&r);
+}
+
+static void test_parts(void)
+{
+	_cleanup_buf_ struct buf b = BUF_INIT(1 << 20);
+
+	part("part-1", 0, 0, 0);
+	part("part-2", 10, FILE_SEGMENT_CONTINUED, 70 * MS);
+	/* The third has been lost: its time is not to be seen. */
+	part("part-4", 30, FILE_SEGMENT_CONTINUED, 900 * MS);
+	(void)fd_read_file(AT_FDCWD, scratch("part-1"), &b);
+	(void)fd_read_file(AT_FDCWD, scratch("part-2"), &b);
+	(void)fd_read_file(AT_FDCWD, scratch("part-4"), &b);
+	int fd = open(scratch("parts"), O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+
+	(void)fd_write_all(fd, b.data, b.size);
+	fd_close(&fd);
+	struct profile *p = load("parts");
+
+	tap_is((int64_t)model_segment_count(p->model), 1, "parts are one segment");
+	tap_is((int64_t)model_thread_count(p->model), 1, "and their threads one");
+	tap_str(model_thread(p->model, 0)->name, "named", "with the name it had");
+	tap_ok(!model_segment(p->model, 0)->continued, "the beginning is there");
+	tap_is((int64_t)p->totals.ticks, 30, "samples add up");
+	tap_is(p->totals.wall_ns, 300 * MS, "and their time");
+	tap_is(p->totals.cpu_ns, 210 * MS, "and CPU time, without what is missing");
+	tap_is((int64_t)model_counter(model_segment(p->model, 0), "lost"), 9,
+		"and counters");
+	tap_is((int64_t)model_counter(model_segment(p->model, 0), "stratum"), 9,
+		"but for the one that is no sum");
+	tap_is((int64_t)model_mark_count(p->model), 3, "marks");
+	tap_str(model_mark(p->model, 2)->text, "here", "and what they say");
+	profile_free(p);
+	p = load("part-2");
+	tap_ok(model_segment(p->model, 0)->continued, "a part alone has no beginning");
+	tap_is(p->totals.cpu_ns, 70 * MS, "but all of its own");
+	tap_is(p->totals.cpu_unscaled_ns, 0, "by the kernel's account");
+	profile_free(p);
+}
+
 static void test_two_recordings(void)
 {
 	_cleanup_buf_ struct buf b = BUF_INIT(1 << 20);
@@ -764,6 +863,8 @@ int main(void)
 	test_epochs();
 	test_threads();
 	test_segments();
+	test_pause();
+	test_parts();
 	test_two_recordings();
 	test_damaged();
 	test_in_order();

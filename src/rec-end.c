@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The sums of a recording, and what is said when it is over. */
+#include <stdio.h>
+
+#include "base/buf.h"
+#include "base/clock.h"
+#include "msg.h"
+#include "recorder-internal.h"
+
+enum {
+	NAMED_AT_MOST = 4, /* children that are not followed */
+};
+
+void rec_add_stats(struct follow_stats *to, const struct follow_stats *s)
+{
+	for (unsigned i = 0; i < RING_COUNTERS; i++)
+		to->counters[i] += s->counters[i];
+	to->samples += s->samples;
+	to->lost += s->lost;
+	to->threads += s->threads;
+	to->held_ns += s->held_ns;
+}
+
+void rec_stats(struct recorder *r, struct follow_stats *ret)
+{
+	struct follow_stats stats;
+
+	*ret = r->stats;
+	for (size_t i = 0; i < r->tree.count; i++) {
+		if (r->tree.list[i]->follow == NULL)
+			continue;
+		follow_stats_get(r->tree.list[i]->follow, &stats);
+		rec_add_stats(ret, &stats);
+	}
+}
+
+unsigned rec_processes(const struct recorder *r)
+{
+	unsigned processes = 0;
+
+	for (size_t i = 0; i < r->tree.count; i++)
+		processes += r->tree.list[i]->segment != 0;
+	return processes;
+}
+
+double rec_overhead(const struct recorder *r, const struct follow_stats *s)
+{
+	double elapsed = (double)(clock_monotonic_ns() - r->started_ns);
+	double own = (double)s->counters[RING_CPU_NS] + (double)clock_process_cpu_ns();
+
+	return elapsed > 0 ? 100 * own / elapsed : 0;
+}
+
+/* Children that were not followed, and why. */
+static void say_strangers(struct recorder *r)
+{
+	struct buf names = BUF_INIT(4096);
+	size_t count = 0, brief = r->tree.brief;
+
+	for (size_t i = 0; i < r->task_count; i++)
+		tree_set_ours(&r->tree, r->tasks[i]);
+	tree_mark_ours(&r->tree);
+
+	for (size_t i = 0; i < r->tree.count; i++) {
+		const struct tree_process *p = r->tree.list[i];
+
+		if (p->segment != 0 && p->follow == NULL && p->reason[0] != '\0')
+			msg_info("process %d (%s) is not recorded any more: %s",
+				(int)p->pid, p->what, p->reason);
+		if (p->parent == NULL || p->segment != 0 || p->ours)
+			continue;
+		brief += p->brief;
+		if (p->brief || count++ >= NAMED_AT_MOST)
+			continue;
+		buf_printf(&names, "%s%s", count > 1 ? ", " : "", p->what);
+		if (p->reason[0] != '\0')
+			buf_printf(&names, ": %s", p->reason);
+	}
+	count += r->tree.dropped;
+	if (count > NAMED_AT_MOST)
+		buf_printf(&names, ", and %zu more", count - NAMED_AT_MOST);
+	if (count != 0)
+		msg_info("%zu %s not followed (%s)", count,
+			count == 1 ? "child" : "children", buf_text(&names));
+	if (brief != 0)
+		msg_info("%zu %s ended before anyone could look at %s", brief,
+			brief == 1 ? "child" : "children", brief == 1 ? "it" : "them");
+	buf_done(&names);
+}
+
+static void say_why_empty(struct recorder *r)
+{
+	double ran_ms = (double)(clock_monotonic_ns() - r->started_ns) / 1e6;
+	const struct tree_process *first = tree_find(&r->tree, r->child);
+
+	if (r->segments != 0) {
+		if (r->stats.counters[RING_TICKS] == 0 &&
+			r->stats.counters[RING_DISABLED_NS] != 0)
+			msg_info("no samples: sampling was off until the end");
+		else if (r->stats.counters[RING_TICKS] == 0)
+			msg_info(
+				"no samples: the program ran for %.0f ms, and ticks are %.3g ms "
+				"apart",
+				ran_ms, (double)r->o->sampling.interval_ns / 1e6);
+		else
+			msg_info(
+				"no samples: at none of %llu ticks had a thread a Python frame",
+				(unsigned long long)r->stats.counters[RING_TICKS]);
+	} else if (r->found_kind[0] == '\0' && r->child != 0 && first != NULL &&
+		   first->reason[0] != '\0') {
+		msg_info("no samples: process %d: %s", (int)first->pid, first->reason);
+	} else if (r->found_kind[0] == '\0' && r->child != 0) {
+		msg_info(
+			"no samples: no Python process showed itself below '%s' within %.0f ms",
+			r->o->argv[0], ran_ms);
+	}
+}
+
+/* The file, or the files. */
+static void name_output(const struct recorder *r, char *text, size_t size)
+{
+	if (r->parts > 1)
+		(void)snprintf(text, size, "in %u files, the last %s", r->parts,
+			r->last_part.path);
+	else
+		(void)snprintf(text, size, "%s",
+			r->parts == 1 ? r->last_part.path : output_path(r->out));
+}
+
+void rec_say_end(struct recorder *r)
+{
+	const uint64_t *c = r->stats.counters;
+	unsigned processes = rec_processes(r);
+	char name[sizeof(r->last_part.path) + 64];
+
+	name_output(r, name, sizeof(name));
+	msg_line(
+		"[ pystack record: wrote %.3f MB %s (%llu samples, %u process%s, %llu "
+		"thread%s, %llu lost, %llu approximate, %llu late, overhead %.2f%% of a core) ]",
+		(double)output_bytes(r->out) / 1e6, name,
+		(unsigned long long)r->stats.samples, processes,
+		processes == 1 ? "" : "es", (unsigned long long)r->stats.threads,
+		r->stats.threads == 1 ? "" : "s", (unsigned long long)r->stats.lost,
+		(unsigned long long)c[RING_APPROXIMATE],
+		(unsigned long long)c[RING_LATE], rec_overhead(r, &r->stats));
+	if (r->stats.samples == 0)
+		say_why_empty(r);
+	say_strangers(r);
+}

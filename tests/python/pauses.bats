@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: Apache-2.0
+# Sampling off and on, and another file at the same time, over all Pythons.
+load helpers
+
+phases=$TOP_SRCDIR/tests/cli/apps/phases.py
+check_parts=$TOP_BUILDDIR/tests/cli/check-parts
+
+setup() {
+    cd "$BATS_TEST_TMPDIR"
+}
+
+cpu_of() { # function file, in ms
+    "$PYSTACK" script --format=collapsed --event=cpu -i "$2" |
+        awk -v f="$1" 'index($0, ";" f " ") || index($0, ";" f ";") { n += $NF }
+            END { print int(n / 1000) }'
+}
+
+# 0.4 s in alpha and in gamma each; nothing of beta, which ran while sampling was off.
+is_split() { # python
+    rm -f commands answers f.* whole
+    mkfifo commands answers
+    "$PYSTACK" record -q -F 500 --no-adaptive --control=fifo:commands,answers \
+        --switch-output=0.2s -o f -- "$1" "$phases" alpha +disable beta +enable gamma \
+        > output || return
+    [ "$(cat output)" = $'ack\nack' ] || return
+    "$check_parts" f.[0-9]* > checked || { cat checked; return 1; }
+    cat f.[0-9]* > whole
+    local alpha gamma
+    alpha=$(cpu_of alpha whole)
+    gamma=$(cpu_of gamma whole)
+    [ "$(cpu_of beta whole)" = 0 ] || { echo "beta was sampled"; return 1; }
+    awk -v a="$alpha" -v c="$gamma" \
+        'BEGIN { exit !(a > 330 && a < 470 && c > 330 && c < 470) }' ||
+        { echo "alpha $alpha ms, gamma $gamma ms"; return 1; }
+}
+
+@test "what runs while sampling is off is in no figure, also over several files" {
+    local version path count=0
+    while read -r version path; do
+        run is_split "$path"
+        [ -z "$output" ] || echo "# $version $output" >&3
+        [ "$status" -eq 0 ]
+        count=$((count + 1))
+    done < <(pythons)
+    [ $count -gt 0 ] || skip "no CPython 3.8 to 3.15 found"
+}
