@@ -127,6 +127,19 @@ static bool has_ended(pid_t pid, const char *what)
 	return true;
 }
 
+/* The number of a thread, other than the main one, is no process's. */
+static bool is_thread(pid_t pid, const char *what)
+{
+	struct proc_status status;
+
+	if (proc_status_read(pid, &status) != 0 || status.process == 0 ||
+		status.process == pid)
+		return false;
+	msg_error("cannot %s process %d: it is a thread of process %d; try -p %d", what,
+		(int)pid, (int)status.process, (int)status.process);
+	return true;
+}
+
 /* Returns STATUS_OK when it is known what the process is. */
 static int find(pid_t pid, const char *what, struct python_found *ret)
 {
@@ -136,7 +149,7 @@ static int find(pid_t pid, const char *what, struct python_found *ret)
 
 	if (kill(pid, 0) != 0 && errno == ESRCH)
 		return attach_refused(pid, what, -ESRCH, "");
-	if (has_ended(pid, what))
+	if (is_thread(pid, what) || has_ended(pid, what))
 		return STATUS_CANNOT;
 	/* One that has just started gets a moment. */
 	for (;;) {

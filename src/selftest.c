@@ -344,8 +344,8 @@ static bool record(
 	struct follow_source source = { .ring_fd = task.ring_fd, .injected = &task };
 
 	t->result->start_held_ns = task.held_ns;
-	if (follow_start(t->pid, &source, python, &options, part, &origin,
-		    &next_thread, &f, &err) != 0)
+	if (follow_start(t->pid, &source, python, &options, part, &origin, &next_thread,
+		    &f, &err) != 0)
 		return fail(t, "test-attach", "%s", err.text);
 	(void)checks_add(t->checks, CHECK_OK, "test-attach",
 		"took %.1f ms, for %.2f ms of which one thread was held",

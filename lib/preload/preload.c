@@ -46,10 +46,23 @@ static long call(long n, long a, long b, long c, long d, long e, long f)
 	return arch_syscall(n, a, b, c, d, e, f);
 }
 
+/* A program above this one, which has only forked since, takes in orphans: a task that
+ * is cloned twice would be its child at once, and not only when the process here ends.
+ */
+static bool below_reaper;
+
+static bool is_reaper(void)
+{
+	int reaper = 0;
+
+	return call(__NR_prctl, PR_GET_CHILD_SUBREAPER, (long)&reaper, 0, 0, 0, 0) ==
+		       0 &&
+	       reaper != 0;
+}
+
 static void fill_args(struct core_args *args, uint64_t arena, const char *socket_path)
 {
 	uint64_t word = 0;
-	int reaper = 0;
 
 	args->abi_version = CORE_ABI_VERSION;
 	args->way = CORE_WAY_SPAWN;
@@ -62,8 +75,7 @@ static void fill_args(struct core_args *args, uint64_t arena, const char *socket
 	/* The constructor runs in the main thread. */
 	if (call(__NR_prctl, PR_GET_TID_ADDRESS, (long)&word, 0, 0, 0, 0) == 0)
 		args->tid_word = word;
-	if (call(__NR_prctl, PR_GET_CHILD_SUBREAPER, (long)&reaper, 0, 0, 0, 0) == 0)
-		args->single_clone = reaper != 0;
+	args->single_clone = below_reaper || is_reaper();
 	args->hold = entries_adopted();
 	text_copy(args->socket_path, sizeof(args->socket_path), socket_path);
 	args->runtime = (uint64_t)(uintptr_t)_PyRuntime;
@@ -92,6 +104,12 @@ static void start_task(uint32_t patience_us)
 		(void)call(__NR_munmap, arena, CORE_ARENA_BYTES, 0, 0, 0, 0);
 }
 
+static void before_fork(void)
+{
+	if (!below_reaper && filters_are_ours())
+		below_reaper = is_reaper();
+}
+
 /* In the only thread of a process that was forked: it has neither the task nor its
  * memory.  Before all that the program does there. */
 static void after_fork(void)
@@ -104,9 +122,9 @@ static void after_fork(void)
 static void watch_forks(void)
 {
 	if (__register_atfork != NULL)
-		(void)__register_atfork(NULL, NULL, after_fork, NULL);
+		(void)__register_atfork(before_fork, NULL, after_fork, NULL);
 	else if (pthread_atfork != NULL)
-		(void)pthread_atfork(NULL, NULL, after_fork);
+		(void)pthread_atfork(before_fork, NULL, after_fork);
 }
 
 __attribute__((constructor)) static void preload_start(void)

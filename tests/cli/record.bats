@@ -666,11 +666,25 @@ attach_is_refused_by_version() {
     export PYTHON apps
     start sh -c '"$PYTHON" "$apps/busy.py"; true'
     wait_until "$DEADLINE" test -s ready
-    run -125 --separate-stderr record -p "$started_pid"
+    run -125 --separate-stderr record -i -p "$started_pid"
     [[ $stderr == "pystack: record: process $started_pid (sh -c "*") is not a Python process; below it, process $(cat ready) runs CPython 3."*": try -p $(cat ready)" ]]
     touch stop
     wait_for "$started_pid"
     [ "$status" = 0 ]
+}
+
+@test "the number of a thread: the process is named: 125" {
+    start "$PYTHON" -c 'import os, threading, time
+def say():
+    with open("tid", "w") as f: f.write(str(threading.get_native_id()))
+    os.rename("tid", "ready")
+    while not os.path.exists("stop"): time.sleep(0.02)
+t = threading.Thread(target=say); t.start(); t.join()'
+    wait_until "$DEADLINE" test -s ready
+    run -125 --separate-stderr record -p "$(cat ready)"
+    [ "$stderr" = "pystack: record: cannot record process $(cat ready): it is a thread of process $started_pid; try -p $started_pid" ]
+    touch stop
+    wait_for "$started_pid"
 }
 
 @test "a stopped process is refused, with what would help" {
