@@ -80,7 +80,7 @@ struct recorder {
 	bool stop_answer;    /* owed when all is written */
 	bool commands_left;  /* more may be there than were done in a round */
 
-	bool closed; /* the output */
+	bool closed;  /* the output */
 	bool sampled; /* sampling was on for some time of the part in hand */
 	unsigned parts;
 	struct output_written last_part; /* that has a file */
