@@ -497,7 +497,8 @@ sys.exit(5)'
     "$PYSTACK" report | grep -q '# second$'
     run -0 --separate-stderr record --no-inherit -- sh -c "$two" "$PYTHON"
     [[ ${stderr_lines[0]} == *" 1 process, "* ]]
-    [[ ${stderr_lines[1]} == "pystack: record: 1 child not followed ($PYTHON "* ]]
+    # The recording was over before the second began.
+    [ "${#stderr_lines[@]}" = 1 ]
     "$PYSTACK" report | grep -q '# first$'
 }
 
