@@ -188,6 +188,27 @@ static void process_executed(struct recorder *r, struct tree_process *p)
 	p->why = FILE_WHY_RESTART;
 }
 
+/*
+ * A task that came by the preload library knows nothing of the program's seccomp
+ * filters, which may have killed it; who attaches looks at them first.
+ */
+static bool attach_instead(struct recorder *r, struct tree_process *p)
+{
+	struct proc_status status;
+
+	if (r->child == 0 || r->o->no_inherit || p->filtered ||
+		proc_status_read(p->pid, &status) != 0 || status.seccomp == 0)
+		return false;
+	msg_info("process %d: its seccomp filter has killed the sampler task; trying "
+		 "to attach instead",
+		(int)p->pid);
+	p->filtered = true;
+	end_follow(r, p, FILE_END_SAMPLER, RING_LEAVE_NONE, TREE_SEEN);
+	p->why = FILE_WHY_ATTACH;
+	tree_look_again(p, clock_monotonic_ns());
+	return true;
+}
+
 /* The task left by itself: say why, if that is not the program's end. */
 static void task_left(struct recorder *r, struct tree_process *p)
 {
@@ -226,6 +247,8 @@ static void task_left(struct recorder *r, struct tree_process *p)
 			process_ended(r, p);
 			return;
 		}
+		if (attach_instead(r, p))
+			return;
 		msg_error(
 			"process %d: the sampler task was killed; the program goes on",
 			(int)p->pid);
@@ -662,6 +685,8 @@ static void attach_to_found(struct recorder *r, struct tree_process *p, uint64_t
 /* May a hello yet come from a Python? */
 static bool may_say_hello(const struct recorder *r, struct tree_process *p, int64_t now)
 {
+	if (p->filtered)
+		return false;
 	switch (hello_outlook(&r->hello, p->pid)) {
 	case HELLO_LOADING:
 		return now - p->image_ns < LOADING_GRACE_NS;

@@ -45,6 +45,7 @@ struct tree_process {
 	unsigned tries;    /* attaching failed so often */
 	unsigned children; /* so many were seen */
 	bool brief;        /* only the kernel's news told of it */
+	bool filtered;     /* a seccomp filter has killed its task */
 	bool ours;         /* a sampler task, not to be counted */
 	bool needed;       /* for tree.c */
 	char what[48];     /* its command line, cut */

@@ -400,9 +400,10 @@ while time.time() < end:
     line = answers.readline()
     most = max(most, int(line.split("kept=")[1].split()[0]))
 print(most)'
-    [ "$output" -le 65536 ]
+    # At least the last second is kept, and that may be more on a busy machine.
+    [ "$output" -le $((4 * 65536)) ]
     [ "$output" -gt 30000 ]
-    [ "$(stat -c %s pystack.data)" -le 65536 ]
+    [ "$(stat -c %s pystack.data)" -le $((4 * 65536)) ]
     "$PYSTACK" report > report
     run -1 grep -q '\bffirst\b' report
 }
