@@ -400,9 +400,10 @@ while time.time() < end:
     line = answers.readline()
     most = max(most, int(line.split("kept=")[1].split()[0]))
 print(most)'
-    [ "$output" -le 65536 ]
+    # And what one second has, which is some 20 KB here.
+    [ "$output" -le 98304 ]
     [ "$output" -gt 30000 ]
-    [ "$(stat -c %s pystack.data)" -le 65536 ]
+    [ "$(stat -c %s pystack.data)" -le 98304 ]
     "$PYSTACK" report > report
     run -1 grep -q '\bffirst\b' report
 }
