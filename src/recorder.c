@@ -33,6 +33,7 @@
 #include "hello.h"
 #include "msg.h"
 #include "proc/events.h"
+#include "proc/limits.h"
 #include "proc/process.h"
 #include "recorder-internal.h"
 #include "target.h"
@@ -59,6 +60,8 @@ enum {
 	EXIT_GRACE_MS = 2000,
 	ADOPTION_NS = 100000000, /* for a task to become our child */
 	COMMAND_LINE_BYTES = 4 << 20,
+	LEAST_ROOM = 64,       /* below a limit on tasks */
+	COUNT_USERS_EACH = 16, /* processes that are followed */
 };
 
 /* --- the beat: from a thread of its own, so that a slow disk does not look like a
@@ -278,6 +281,42 @@ static uint32_t segment_above(const struct tree_process *p)
 	return 0;
 }
 
+/*
+ * Each task counts for the limits on the number of tasks, which the program is to find
+ * as wide as without us: as many more as there are processes have to fit, or no further
+ * children are followed.
+ */
+static void mind_limits(struct recorder *r, const struct tree_process *p)
+{
+	uint64_t room = r->follow_count > LEAST_ROOM ? r->follow_count : LEAST_ROOM;
+	struct proc_tasks_limit cgroup;
+	struct proc_limits limits;
+	struct proc_status status;
+
+	if (r->o->no_inherit || r->crowded)
+		return;
+	if (proc_limits_tasks_full(p->pid, room, &cgroup)) {
+		r->crowded = true;
+		msg_info(
+			"no further children are followed: %s/pids.max is %llu, and %llu "
+			"are taken",
+			cgroup.folder, (unsigned long long)cgroup.most,
+			(unsigned long long)cgroup.now);
+		return;
+	}
+	/* To count them all takes a while. */
+	proc_limits_read(p->pid, &limits);
+	if (limits.processes == LIMIT_NONE || r->segments % COUNT_USERS_EACH != 1 ||
+		proc_status_read(p->pid, &status) != 0 || status.uid == 0 ||
+		proc_threads_of_user(status.uid) + room <= limits.processes)
+		return;
+	r->crowded = true;
+	msg_info(
+		"no further children are followed: the user of process %d may have %llu "
+		"tasks (RLIMIT_NPROC), which are nearly taken",
+		(int)p->pid, (unsigned long long)limits.processes);
+}
+
 static int start_following(struct recorder *r, struct tree_process *p,
 	const struct follow_source *source, const struct python_found *python,
 	struct err *err)
@@ -303,6 +342,7 @@ static int start_following(struct recorder *r, struct tree_process *p,
 		rec_begin_schedule(r);
 	}
 	set_follow(r, p, f);
+	mind_limits(r, p);
 	return 0;
 }
 
@@ -562,7 +602,7 @@ static void refuse(
 /* May processes be followed that are not yet? */
 static bool wants_more(const struct recorder *r)
 {
-	return !r->over && (!r->o->no_inherit || r->segments == 0);
+	return !r->over && !r->crowded && (!r->o->no_inherit || r->segments == 0);
 }
 
 /* The nearest ancestor that is or was recorded, NULL when there is none. */
@@ -833,7 +873,8 @@ static bool is_finished(struct recorder *r)
 {
 	if (r->child == 0)
 		return r->follow_count == 0 &&
-		       (r->over || (!tree_expects(&r->tree) && !wrapper_lives(r)));
+		       (r->over || r->crowded ||
+			       (!tree_expects(&r->tree) && !wrapper_lives(r)));
 	return r->child_ended && r->follow_count == 0;
 }
 
@@ -925,7 +966,7 @@ static void one_round(struct recorder *r)
 	if (r->wait != WAIT_NOTHING || now - r->drained_ns >= r->drain_ms * 1000000ll)
 		drain(r, now);
 	see_ends(r);
-	if (r->over)
+	if (r->over || r->crowded)
 		hello_close(&r->hello);
 	if (r->o->duration_ns != 0 && r->follow_ns != 0 && !r->over &&
 		now - r->follow_ns >= r->o->duration_ns) {

@@ -317,7 +317,7 @@ void verdict_limits_read(const struct look *l, struct verdict_limits *ret)
 	proc_limits_read(l->pid, &v.process);
 	if (v.process.processes != LIMIT_NONE)
 		v.user_threads = proc_threads_of_user(l->status.uid);
-	v.tasks_full = proc_limits_tasks_full(l->pid, &v.tasks);
+	v.tasks_full = proc_limits_tasks_full(l->pid, LIMITS_TASK_ROOM, &v.tasks);
 	v.space_full = proc_limits_space_full(l->pid, MAPPED_BYTES, &v.space);
 	*ret = v;
 }

@@ -104,9 +104,15 @@ static void start_task(uint32_t patience_us)
 		(void)call(__NR_munmap, arena, CORE_ARENA_BYTES, 0, 0, 0, 0);
 }
 
+/* Nothing is to be done for forks any more. */
+static bool over;
+
 static void before_fork(void)
 {
-	if (!below_reaper && filters_are_ours())
+	if (over || !filters_are_ours())
+		return;
+	over = !entries_go_on();
+	if (!over && !below_reaper)
 		below_reaper = is_reaper();
 }
 
@@ -114,7 +120,7 @@ static void before_fork(void)
  * memory.  Before all that the program does there. */
 static void after_fork(void)
 {
-	if (filters_are_ours() && entries_go_on())
+	if (!over && filters_are_ours() && entries_go_on())
 		/* Where the program waits for the recorder's answer, it cannot end. */
 		start_task(entries_adopted() ? 0 : FORK_PATIENCE_US);
 }

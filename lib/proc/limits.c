@@ -16,7 +16,6 @@
 enum {
 	SMALL_FILE_BYTES = 64 << 10,
 	MOST_LEVELS = 64,
-	TASKS_ROOM = 2,
 };
 
 static const char cgroups[] = "/sys/fs/cgroup";
@@ -154,7 +153,7 @@ static bool number_in(const char *folder, const char *file, uint64_t *ret)
 	return true;
 }
 
-bool proc_limits_tasks_full(pid_t pid, struct proc_tasks_limit *ret)
+bool proc_limits_tasks_full(pid_t pid, uint64_t room, struct proc_tasks_limit *ret)
 {
 	char path[64];
 	_cleanup_buf_ struct buf text = BUF_INIT(SMALL_FILE_BYTES);
@@ -173,7 +172,7 @@ bool proc_limits_tasks_full(pid_t pid, struct proc_tasks_limit *ret)
 			break;
 		if (number_in(folder, "pids.max", &most) &&
 			number_in(folder, "pids.current", &now) &&
-			now + TASKS_ROOM > most) {
+			(most < room || now > most - room)) {
 			*ret = (struct proc_tasks_limit){ .now = now, .most = most };
 			(void)snprintf(ret->folder, sizeof(ret->folder), "%s", folder);
 			return true;
@@ -189,7 +188,7 @@ int proc_limits_tasks(pid_t pid, struct err *err)
 {
 	struct proc_tasks_limit l;
 
-	if (!proc_limits_tasks_full(pid, &l))
+	if (!proc_limits_tasks_full(pid, LIMITS_TASK_ROOM, &l))
 		return 0;
 	return err_set(err, -EAGAIN,
 		"its cgroup has no room for the sampler's task (%llu of %llu); raise the "

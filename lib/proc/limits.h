@@ -35,12 +35,16 @@ int proc_limits_room(pid_t pid, uint64_t bytes, struct err *err);
  */
 int proc_limits_tasks(pid_t pid, struct err *err);
 
-/* The level of its cgroup that leaves no room for two tasks more; false when all do. */
+/* What a task takes for the moment in which it is made. */
+#define LIMITS_TASK_ROOM 2
+
+/* The level of its cgroup that leaves no room for so many tasks more; false when all
+ * do. */
 struct proc_tasks_limit {
 	uint64_t now, most;
 	char folder[256];
 };
-bool proc_limits_tasks_full(pid_t pid, struct proc_tasks_limit *ret);
+bool proc_limits_tasks_full(pid_t pid, uint64_t room, struct proc_tasks_limit *ret);
 
 /* How much address space it has, and may have; false when that leaves room for so many
  * bytes and as many again. */

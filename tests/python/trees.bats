@@ -317,3 +317,51 @@ told() { # what
     echo "# attach: $followed followed, ${others:-0} with a reason, ${brief:-0} unseen" >&3
     [ $((followed + others + brief)) -ge 201 ]
 }
+
+# The samplers' tasks count as well: the program is to have the room that it has without.
+@test "a narrow limit on tasks: children are not followed, and all can be made" {
+    local folder cgroup way pid recorder
+    [ "$(id -u)" = 0 ] || skip "needs root"
+    for folder in /sys/fs/cgroup/pids /sys/fs/cgroup; do
+        cgroup=$folder/pystack-trees-$$
+        mkdir "$cgroup" 2>/dev/null && [ -e "$cgroup/pids.max" ] && break
+        rmdir "$cgroup" 2>/dev/null || true
+        cgroup=
+    done
+    [ -n "$cgroup" ] || skip "no pids controller may be used here"
+    for way in spawn attach; do
+        run narrow_tree "$cgroup" $way
+        echo 1000 > "$cgroup/pids.max"
+        [ "$status" -eq 0 ] || { echo "$way: $output"; cat err; rmdir "$cgroup"; return 1; }
+    done
+    wait_until 30 rmdir "$cgroup"
+}
+
+narrow_tree() { # cgroup way
+    local pid recorder
+    rm -f go out err
+    if [ "$2" = spawn ]; then
+        # The recorder takes some, the program is one, its task another, and it has four
+        # children at a time.
+        echo 10 > "$1/pids.max"
+        (inside "$1" "$PYSTACK" record -o f -- /usr/bin/python3 "$apps/tree.py" storm) \
+            > out 2> err || return
+    else
+        inside "$1" /usr/bin/python3 "$apps/tree.py" storm go > out &
+        pid=$!
+        wait_until 30 has_line out ready || return
+        echo 7 > "$1/pids.max"
+        "$PYSTACK" record -o f -p $pid 2> err &
+        recorder=$!
+        wait_until 30 has_line err 'Ctrl-C ends it' || return
+        touch go
+        wait $pid || return
+        wait $recorder || return
+    fi
+    grep -qx DONE out && grep -q "no further children are followed: .*pids.max is" err
+}
+
+# In place of the shell that it is called in.
+inside() { # cgroup command...
+    exec /bin/sh -c 'echo $$ > "$0/cgroup.procs" && exec "$@"' "$@"
+}

@@ -106,7 +106,7 @@ static void test_limits(void)
 	struct proc_space_limit space;
 
 	tap_ok(proc_threads_of_user(getuid()) >= 1, "this user has a thread");
-	tap_ok(!proc_limits_tasks_full(0x7fffffff, &tasks) &&
+	tap_ok(!proc_limits_tasks_full(0x7fffffff, 2, &tasks) &&
 			!proc_limits_space_full(0x7fffffff, 1, &space),
 		"a process that is not there is at no limit");
 
