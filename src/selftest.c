@@ -538,7 +538,7 @@ static bool record_from_start(struct test *t)
 	_cleanup_free_ char *path = xasprintf("%s/spawn.data", t->folder);
 	const char *const argv[] = { "/proc/self/exe", "record", "-q", "-o", path, "--",
 		t->python, "-I", "-S", "-c", program, NULL };
-	uint64_t samples, known;
+	uint64_t samples = 0, known = 0;
 	bool ok;
 
 	if (!start(t, argv))

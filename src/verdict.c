@@ -362,7 +362,7 @@ bool verdict_limit(
 			(unsigned long long)limits->space.used >> 20,
 			(unsigned long long)limits->space.most >> 20);
 		fix_command(ret, "sudo prlimit --as=%llu --pid %d",
-			(unsigned long long)(limits->space.used + 4 * MAPPED_BYTES),
+			(unsigned long long)limits->space.used + 4ull * MAPPED_BYTES,
 			(int)l->pid);
 		return true;
 	}

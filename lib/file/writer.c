@@ -300,10 +300,10 @@ int file_writer_settle(struct file_writer *w, const char *path, int64_t owner,
 int file_writer_open(const char *path, int level, int64_t owner, int64_t group,
 	struct file_writer **ret_writer, struct err *err)
 {
-	struct file_writer *w;
+	struct file_writer *w = NULL;
 	int r = file_writer_open_memory(level, &w, err);
 
-	if (r != 0)
+	if (w == NULL)
 		return r;
 	r = file_writer_settle(w, path, owner, group, err);
 	if (r != 0) {

@@ -65,7 +65,7 @@ static bool read_segment(
 
 static bool find_dynamic(int fd, struct fit_program *d)
 {
-	Elf64_Phdr p;
+	Elf64_Phdr p = { 0 };
 
 	for (unsigned i = 0; i < d->segments; i++) {
 		if (!read_segment(fd, d, i, &p))
@@ -83,7 +83,7 @@ static bool find_dynamic(int fd, struct fit_program *d)
 /* Where in the file the byte lies that is loaded at an address; 0: nowhere. */
 static uint64_t file_offset(int fd, const struct fit_program *d, uint64_t address)
 {
-	Elf64_Phdr p;
+	Elf64_Phdr p = { 0 };
 
 	for (unsigned i = 0; i < d->segments; i++)
 		if (read_segment(fd, d, i, &p) && p.p_type == PT_LOAD &&
@@ -111,7 +111,7 @@ static bool is_sanitizer(int fd, uint64_t name_offset)
 static bool needs_sanitizer(int fd, struct fit_program *d)
 {
 	uint64_t count = d->size / sizeof(Elf64_Dyn), names = 0;
-	Elf64_Dyn entry;
+	Elf64_Dyn entry = { 0 };
 
 	if (count > MOST_DYNAMIC)
 		count = MOST_DYNAMIC;
@@ -148,7 +148,7 @@ static enum fit fit_of_program(int fd, const Elf64_Ehdr *e)
 /* Of an open file; FIT_DEEPER when head begins with the path of its interpreter. */
 static int fit_of_open(int fd, char *head, const char **ret_interpreter)
 {
-	struct statx st;
+	struct statx st = { 0 };
 	Elf64_Ehdr e;
 
 	if (SYS5(__NR_statx, fd, "", EMPTY_PATH, STATX_TYPE | STATX_MODE, &st) < 0 ||

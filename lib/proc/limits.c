@@ -97,7 +97,7 @@ int proc_limits_room(pid_t pid, uint64_t bytes, struct err *err)
 		"prlimit --as=%llu --pid %d",
 		(unsigned long long)l.most >> 20, (unsigned long long)l.used >> 20,
 		(unsigned long long)bytes >> 20,
-		(unsigned long long)(l.used + 4 * bytes), (int)pid);
+		(unsigned long long)l.used + 4 * (unsigned long long)bytes, (int)pid);
 }
 
 /* --- limits of its cgroup --- */

@@ -35,11 +35,13 @@ static void test_files(void)
 {
 	char text[600];
 
-	tap_ok(fit_of_file(AT_FDCWD, "/proc/self/exe") == FIT_LOADS,
+	/* With a sanitizer's library of its own it must not be given ours. */
+	enum fit own = fit_of_file(AT_FDCWD, "/proc/self/exe");
+
+	tap_ok(own == FIT_LOADS || (TAP_SANITIZED && own == FIT_BREAKS),
 		"this program loads it");
-	tap_ok(fit_of_text("#!/proc/self/exe\n") == FIT_LOADS,
-		"so does a script of it");
-	tap_ok(fit_of_text("#! \t/proc/self/exe -x y\n") == FIT_LOADS,
+	tap_ok(fit_of_text("#!/proc/self/exe\n") == own, "so does a script of it");
+	tap_ok(fit_of_text("#! \t/proc/self/exe -x y\n") == own,
 		"also with blanks and arguments");
 	tap_ok(fit_of_text("#!/proc/self/exe") == FIT_IGNORES, "not cut off");
 	tap_ok(fit_of_text("#!\n") == FIT_IGNORES, "a script of nothing");
