@@ -293,7 +293,7 @@ time.sleep(1000)'
 
 @test "another pid namespace: seen from outside, and from inside" {
     requires root
-    unshare --pid --fork true 2>/dev/null || skip "no pid namespace to be had"
+    unshare --pid --fork --mount-proc true 2>/dev/null || skip "no pid namespace to be had"
     start unshare --pid --fork --kill-child --mount-proc \
         "$PYTHON" -c 'import time; time.sleep(1000)' pystack-test-$$
     wait_until "$DEADLINE" pgrep -P "$started_pid" -f pystack-test-$$
@@ -319,7 +319,7 @@ time.sleep(1000)'
 
 @test "in a container, what the kernel tells others of the host is not for us" {
     requires root
-    unshare --pid --fork true 2>/dev/null || skip "no pid namespace to be had"
+    unshare --pid --fork --mount-proc true 2>/dev/null || skip "no pid namespace to be had"
     # A recorder that is told, and something to be told of.
     start_app busy.py
     start_attached "$started_pid"
@@ -337,6 +337,7 @@ time.sleep(1000)'
     idle
     local script='mount -t proc -o hidepid=2 proc /proc 2>/dev/null || exit 77
 cd / && exec setpriv --reuid=65534 --regid=65534 --clear-groups "$0" doctor "$1"'
+    unshare --mount true 2>/dev/null || skip "no mount namespace to be had"
     run unshare --mount sh -c "$script" "$PYSTACK" "$started_pid"
     [ "$status" != 77 ] || skip "/proc cannot be mounted with hidepid here"
     [ "$status" = 125 ]
@@ -426,7 +427,7 @@ time.sleep(1000)'
         mkdir "$group/pystack-test-$$" 2>/dev/null && break
     done
     group=$group/pystack-test-$$
-    [ -e "$group/pids.max" ] || { rmdir "$group" 2>/dev/null; skip "no control group for processes here"; }
+    [ -e "$group/pids.max" ] || { rmdir "$group" 2>/dev/null || true; skip "no control group for processes here"; }
     idle
     wait_until "$DEADLINE" verdict_is "$started_pid" yes
     echo "$started_pid" > "$group/cgroup.procs"

@@ -250,7 +250,7 @@ assert p["fix"] == "sudo pystack record -p " + sys.argv[2]' "$output" "$program"
 
 @test "processes of other pid and user namespaces are listed" {
     requires root
-    unshare --pid --fork true 2>/dev/null || skip "no pid namespace to be had"
+    unshare --pid --fork --mount-proc true 2>/dev/null || skip "no pid namespace to be had"
     start unshare --pid --fork --kill-child --mount-proc "$PYTHON" -c 'import time; time.sleep(1000)' "pystack-test-$$"
     wait_until "$DEADLINE" eval "COLUMNS=500 list | grep -q ' yes .* pystack-test-$$\$'"
 }
@@ -323,7 +323,7 @@ assert p["fix"] == "sudo pystack record -p " + sys.argv[2]' "$output" "$program"
 
 @test "without a Python: no table, status 0" {
     requires root
-    unshare --pid --fork true 2>/dev/null || skip "no pid namespace to be had"
+    unshare --pid --fork --mount-proc true 2>/dev/null || skip "no pid namespace to be had"
     run -0 --separate-stderr unshare --pid --fork --mount-proc "$PYSTACK" list
     [ -z "$output" ]
     [ "$stderr" = "pystack: list: no Python process is to be seen here" ]
@@ -333,7 +333,7 @@ assert p["fix"] == "sudo pystack record -p " + sys.argv[2]' "$output" "$program"
 
 @test "without /proc, or with that of others: status 1, and what to do" {
     requires root
-    unshare --pid --fork true 2>/dev/null || skip "no pid namespace to be had"
+    unshare --pid --fork --mount-proc true 2>/dev/null || skip "no pid namespace to be had"
     run -1 --separate-stderr unshare --pid --fork "$PYSTACK" list
     [ -z "$output" ]
     [ "$stderr" = "pystack: list: /proc is not mounted, or is that of another pid namespace; try: sudo mount -t proc proc /proc" ]

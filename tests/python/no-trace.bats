@@ -180,11 +180,14 @@ runpy.run_path(sys.argv[0], run_name="__main__")' "$apps/waiter.py" handler . > 
 
 # --- a first process that does not reap ---
 
+needs_namespaces() {
+    requires_root
+    unshare --pid --fork --mount-proc true 2>/dev/null || skip "no pid namespaces here"
+}
+
 # Runs a script under a PID 1 of a namespace of its own that knows of its own child alone.
 # "dead" in it prints how many dead tasks there are.
 under_first_process() { # script
-    requires_root
-    unshare --pid --fork --mount-proc true 2>/dev/null || skip "no pid namespaces here"
     cat > script - <<'END'
 py=/usr/bin/python3
 look='sum(range(2000000))'
@@ -216,6 +219,7 @@ END
 }
 
 @test "PID 1 does not reap: nothing stays of a program that was started" {
+    needs_namespaces
     run -0 under_first_process '
         for i in 1 2 3 4 5; do "$1" record -q -o f -- $py -c "$look"; done
         dead started
@@ -232,6 +236,7 @@ END
 }
 
 @test "PID 1 does not reap: what stays of attached programs is what the manual says" {
+    needs_namespaces
     run -0 under_first_process '
         start() { $py -c "import time; time.sleep(60)" & program=$!; }
         attach() { "$1" record -o f -p $program 2> err & recorder=$!; await recording; }
@@ -251,6 +256,7 @@ END
 
 # The shell in between ends late: other orphans are not for the recorder.
 @test "PID 1 does not reap: the program's orphans go to it all the same" {
+    needs_namespaces
     run -0 under_first_process '
         cat > app.py <<END
 import os, time
