@@ -106,12 +106,12 @@ static bool has_ended(pid_t pid, const char *what)
 	struct proc_stat st;
 	size_t live = 0;
 
-	if (proc_stat_read(pid, 0, &st) != 0 || (st.state != 'Z' && st.state != 'X'))
+	if (proc_stat_read(pid, 0, &st) != 0 || !proc_has_ended(&st))
 		return false;
 	if (proc_threads(pid, &threads) == 0) {
 		for (size_t i = 0; i < threads.count; i++)
 			live += proc_stat_read(pid, threads.id[i], &st) == 0 &&
-				st.state != 'Z' && st.state != 'X';
+				!proc_has_ended(&st);
 		proc_ids_done(&threads);
 	}
 	if (live != 0)

@@ -609,11 +609,6 @@ void follow_move_now(struct follow *f)
 	decoder_move(f->decoder, output_part_writer(f->part), f->number);
 }
 
-pid_t follow_pid(const struct follow *f)
-{
-	return f->pid;
-}
-
 pid_t follow_task(const struct follow *f)
 {
 	return f->task;

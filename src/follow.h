@@ -117,7 +117,6 @@ void follow_name_threads(struct follow *f);
 int follow_end(
 	struct follow *f, enum file_end_why why, uint64_t status, struct err *err);
 
-pid_t follow_pid(const struct follow *f);
 pid_t follow_task(const struct follow *f);
 /* Descriptor that becomes readable when the task or the connection ends. */
 int follow_poll_fd(const struct follow *f);

@@ -54,8 +54,8 @@ void tree_look_again(struct tree_process *p, int64_t now)
 
 bool tree_read(const struct tree_process *p, struct proc_stat *ret)
 {
-	return proc_stat_read(p->pid, 0, ret) == 0 && ret->state != 'Z' &&
-	       ret->state != 'X' && ret->start_ticks == p->start_ticks;
+	return proc_stat_read(p->pid, 0, ret) == 0 && !proc_has_ended(ret) &&
+	       ret->start_ticks == p->start_ticks;
 }
 
 bool tree_lives(const struct tree_process *p)
@@ -122,7 +122,7 @@ struct tree_process *tree_add(struct tree *t, pid_t pid, struct tree_process *pa
 	struct tree_process *p = tree_find(t, pid);
 	struct proc_stat st;
 
-	if (proc_stat_read(pid, 0, &st) != 0 || st.state == 'Z' || st.state == 'X')
+	if (proc_stat_read(pid, 0, &st) != 0 || proc_has_ended(&st))
 		return NULL;
 	if (p != NULL && p->start_ticks == st.start_ticks)
 		return p;

@@ -336,7 +336,7 @@ static bool thread_ended(pid_t pid, pid_t tid)
 {
 	struct proc_stat st;
 
-	return proc_stat_read(pid, tid, &st) != 0 || st.state == 'Z' || st.state == 'X';
+	return proc_stat_read(pid, tid, &st) != 0 || proc_has_ended(&st);
 }
 
 static const char *reason_of(int code)

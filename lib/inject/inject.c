@@ -175,7 +175,7 @@ static int check_program(struct job *j)
 	if (proc_stat_read(j->pid, 0, &st) != 0 ||
 		proc_status_read(j->pid, &j->status) != 0)
 		return err_set(j->err, -ESRCH, "no such process");
-	if (st.state == 'Z' || st.state == 'X')
+	if (proc_has_ended(&st))
 		return err_set(j->err, -ESRCH,
 			"it has ended, and waits for its parent to see that");
 	if (j->status.tracer != 0) {
@@ -201,7 +201,7 @@ static bool is_over(pid_t pid)
 	struct proc_stat st;
 	struct proc_maps maps;
 
-	if (proc_stat_read(pid, 0, &st) != 0 || st.state == 'Z' || st.state == 'X')
+	if (proc_stat_read(pid, 0, &st) != 0 || proc_has_ended(&st))
 		return true;
 	if (proc_maps_read(pid, &maps, NULL) != 0)
 		return false;
@@ -465,15 +465,6 @@ static int put_in(struct job *j)
 	return 0;
 }
 
-static bool program_ended(pid_t pid)
-{
-	struct proc_stat st;
-
-	/* On its way there it has no memory any more. */
-	return proc_stat_read(pid, 0, &st) != 0 || st.state == 'Z' || st.state == 'X' ||
-	       proc_image_mark(pid) == 0;
-}
-
 static bool has_ended(int pidfd, int ms)
 {
 	struct pollfd p = { .fd = pidfd, .events = POLLIN };
@@ -540,9 +531,6 @@ static int find_task(struct inject_task *t, struct err *err)
 	do {
 		if (t->task == 0)
 			t->task = find_child(t->program, t->inner_task);
-		/* Its children are no longer its own then. */
-		if (t->task == 0 && program_ended(t->program))
-			return err_set(err, -ESRCH, "it has ended");
 		if (t->task != 0 && t->task_pidfd < 0)
 			t->task_pidfd = (int)syscall(SYS_pidfd_open, t->task, 0);
 		if (t->task_pidfd >= 0 && has_ended(t->task_pidfd, 0))
@@ -553,7 +541,7 @@ static int find_task(struct inject_task *t, struct err *err)
 			return 0;
 		/* The task then leaves by itself, and has maybe gone already. */
 		if (is_over(t->program))
-			return err_set(err, -ESRCH, "the process has ended");
+			return err_set(err, -ESRCH, "it has ended");
 		clock_sleep_ns(NAP_NS);
 	} while (clock_monotonic_ns() < end);
 	return err_set(err, -E_TIMEOUT,
@@ -748,7 +736,7 @@ int inject_start(pid_t pid, uint64_t image_mark, unsigned flags,
 		r = run_job(start_job, &j);
 	t.forced = force;
 	/* Of a program that ends in the middle every step may be the one that fails. */
-	if (r != 0 && r != -E_GONE && program_ended(pid))
+	if (r != 0 && r != -E_GONE && is_over(pid))
 		return err_set(err, -ESRCH, "it has ended");
 
 	if (r != 0)
@@ -811,8 +799,7 @@ static int sampler_tasks(struct proc_ids *ret)
 		struct proc_stat st;
 
 		if (proc_stat_read(all.id[i], 0, &st) == 0 &&
-			strcmp(st.comm, "pystack") == 0 && st.state != 'Z' &&
-			st.state != 'X')
+			strcmp(st.comm, "pystack") == 0 && !proc_has_ended(&st))
 			all.id[kept++] = all.id[i];
 	}
 	all.count = kept;

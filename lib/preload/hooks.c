@@ -110,6 +110,11 @@ static bool too_big(void)
 	return __errno_location != NULL && *__errno_location() == SYS_E2BIG;
 }
 
+static strings own_environment(void)
+{
+	return &environ != NULL ? environ : NULL;
+}
+
 /* --- which file --- */
 
 /* The next component of PATH with the name behind it; false after the last. */
@@ -143,7 +148,7 @@ static bool search(const char *name, char to[static PATH_BYTES])
 			text_copy(to, PATH_BYTES, name);
 			return true;
 		}
-	for (char **e = &environ != NULL ? environ : NULL; e != NULL && *e != NULL; e++)
+	for (strings e = own_environment(); e != NULL && *e != NULL; e++)
 		if (text_begins(*e, "PATH=")) {
 			path = *e + 5;
 			break;
@@ -154,30 +159,32 @@ static bool search(const char *name, char to[static PATH_BYTES])
 	return false;
 }
 
+/* Are the entries to be given on, and may the new program be looked into? */
+static bool may_look(void)
+{
+	return filters_are_ours() && entries_go_on();
+}
+
 static size_t room_for_file(int directory, const char *path, strings environment)
 {
-	size_t room = 0;
-
-	if (path != NULL && filters_are_ours() && entries_go_on() &&
-		fit_of_file(directory, path) == FIT_LOADS)
-		room = entries_room(environment);
-	return room;
+	if (path == NULL || !may_look() || fit_of_file(directory, path) != FIT_LOADS)
+		return 0;
+	return entries_room(environment);
 }
 
 static size_t room_for_name(const char *name, strings environment)
 {
 	char path[PATH_BYTES];
 
-	if (name == NULL || !filters_are_ours() || !entries_go_on() ||
-		!search(name, path) || fit_of_file(HERE, path) != FIT_LOADS)
+	if (name == NULL || !may_look() || !search(name, path) ||
+		fit_of_file(HERE, path) != FIT_LOADS)
 		return 0;
 	return entries_room(environment);
 }
 
 static size_t room_for_descriptor(int fd, strings environment)
 {
-	if (!filters_are_ours() || !entries_go_on() ||
-		fit_of_descriptor(fd) != FIT_LOADS)
+	if (!may_look() || fit_of_descriptor(fd) != FIT_LOADS)
 		return 0;
 	return entries_room(environment);
 }
@@ -234,11 +241,6 @@ static int next_execveat(
 		return next.execveat(directory, path, argv, environment, flags);
 	return fail(
 		(int)-SYS5(__NR_execveat, directory, path, argv, environment, flags));
-}
-
-static strings own_environment(void)
-{
-	return &environ != NULL ? environ : NULL;
 }
 
 /* --- the hooks --- */

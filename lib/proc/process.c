@@ -85,8 +85,7 @@ int proc_wait_status(pid_t pid)
 
 	(void)snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
 	if (read_small(path, &text) != 0 ||
-		proc_stat_parse(buf_text(&text), &st) != 0 ||
-		(st.state != 'Z' && st.state != 'X'))
+		proc_stat_parse(buf_text(&text), &st) != 0 || !proc_has_ended(&st))
 		return -1;
 	/* It is the last word. */
 	const char *last = strrchr(buf_text(&text), ' ');

@@ -22,6 +22,12 @@ struct proc_stat {
 	uint64_t start_ticks; /* since boot, in clock ticks */
 };
 
+/* Has it ended, whether or not its parent has seen that? */
+static inline bool proc_has_ended(const struct proc_stat *st)
+{
+	return st->state == 'Z' || st->state == 'X';
+}
+
 /* Of a process (tid 0), or of one of its threads.  Returns 0 or a negative code:
  * -ESRCH or -ENOENT when it is not there. */
 int proc_stat_read(pid_t pid, pid_t tid, struct proc_stat *ret);
