@@ -11,24 +11,36 @@ processes_in() { # file function
     collapsed -i "$1" --per-thread | grep -E "(^|;)$2 \\(" | sed 's/;.*//' | sort -u | wc -l
 }
 
-# Record one kind by one way: how many processes work in the function?
-tree_has() { # python way kind function processes
-    local pid recorder
+# Record a program of ours by one way, attached before it makes any process; its last
+# argument is then a file that it waits for.
+record_by() { # way python app arguments... [-- option...]
+    local way=$1 pid recorder command=()
+    shift
+    while [ $# -gt 0 ] && [ "$1" != -- ]; do
+        command+=("$1")
+        shift
+    done
+    [ $# -eq 0 ] || shift
     rm -f go out err f
-    if [ "$2" = spawn ]; then
-        record -F 500 -o f -- "$1" "$apps/tree.py" "$3" > out 2> err || return
+    if [ "$way" = spawn ]; then
+        record "$@" -o f -- "${command[@]}" > out 2> err || return
     else
-        "$1" "$apps/tree.py" "$3" go > out &
+        "${command[@]}" go > out &
         pid=$!
         wait_until 30 has_line out ready || return
-        "$PYSTACK" record -F 500 -o f -p $pid 2> err &
+        "$PYSTACK" record "$@" -o f -p $pid 2> err &
         recorder=$!
         wait_until 30 has_line err 'Ctrl-C ends it' || return
         touch go
         wait $pid || return
         wait $recorder || return
     fi
-    grep -qx DONE out || return
+    grep -qx DONE out
+}
+
+# Record one kind by one way: how many processes work in the function?
+tree_has() { # python way kind function processes
+    record_by "$2" "$1" "$apps/tree.py" "$3" -- -F 500 || return
     [ "$(processes_in f "$4")" = "$5" ] || {
         echo "$(processes_in f "$4") processes in $4, not $5"
         cat err
@@ -172,23 +184,8 @@ tree_alone() { # python kind function processes
 }
 
 excludes() { # way
-    local pid recorder
-    rm -f go out err
-    if [ "$1" = spawn ]; then
-        record --exclude-child 'tree\.py.*marked' -F 500 -o f -- \
-            /usr/bin/python3 "$apps/tree.py" nested > out 2> err || return
-    else
-        /usr/bin/python3 "$apps/tree.py" nested go > out &
-        pid=$!
-        wait_until 30 has_line out ready || return
-        "$PYSTACK" record --exclude-child 'tree\.py.*marked' -F 500 -o f -p $pid 2> err &
-        recorder=$!
-        wait_until 30 has_line err 'Ctrl-C ends it' || return
-        touch go
-        wait $pid || return
-        wait $recorder || return
-    fi
-    grep -qx DONE out || return
+    record_by "$1" /usr/bin/python3 "$apps/tree.py" nested -- \
+        -F 500 --exclude-child 'tree\.py.*marked' || return
     [ "$(processes_in f in_marked)" = 0 ] || { echo "the excluded one is there"; return 1; }
     [ "$(processes_in f in_program)" = 1 ] || { echo "its child is not"; cat err; return 1; }
     has_line err ': excluded'
@@ -241,23 +238,9 @@ python_below() { # pid
 
 # Samples of each worker in each function, and the time it says it spent there.
 run_pool() { # name python way
-    local pid recorder
-    rm -f stop go out err f worker.*
+    rm -f stop worker.*
     touch stop.go
-    if [ "$3" = spawn ]; then
-        record --no-adaptive -F 250 -o f -- "$2" "$apps/pool.py" 3 stop > out 2> err || return
-    else
-        "$2" "$apps/pool.py" 3 stop go > out &
-        pid=$!
-        wait_until 30 has_line out ready || return
-        "$PYSTACK" record --no-adaptive -F 250 -o f -p $pid 2> err &
-        recorder=$!
-        wait_until 30 has_line err 'Ctrl-C ends it' || return
-        touch go
-        wait $pid || return
-        wait $recorder || return
-    fi
-    grep -qx DONE out || return
+    record_by "$3" "$2" "$apps/pool.py" 3 stop -- --no-adaptive -F 250 || return
     grep -q ', 5 processes, ' err || { cat err >&2; return 1; }
     collapsed -i f --per-thread > stacks
     python3 - "$1" <<'PY'
@@ -296,25 +279,19 @@ told() { # what
 }
 
 @test "200 processes that come and go: each has a segment or a reason" {
-    local pid recorder followed others brief
-    record -F 500 -o f -- /usr/bin/python3 "$apps/tree.py" storm > out 2> err
-    grep -qx DONE out
-    followed=$(told "process(es)?,") others=$(told 'child(ren)? not') brief=$(told 'child(ren)? ended')
-    echo "# spawn: $followed followed, ${others:-0} with a reason, ${brief:-0} unseen" >&3
+    local followed others brief
+    record_by spawn /usr/bin/python3 "$apps/tree.py" storm -- -F 500
+    count_told spawn
     [ "$followed" -ge 150 ]
-    [ $((followed + others + brief)) -ge 201 ]
-    /usr/bin/python3 "$apps/tree.py" storm go > out &
-    pid=$!
-    wait_until 30 has_line out ready
-    "$PYSTACK" record -F 500 -o f -p $pid 2> err &
-    recorder=$!
-    wait_until 30 has_line err 'Ctrl-C ends it'
-    touch go
-    wait $pid
-    wait $recorder
-    grep -qx DONE out
-    followed=$(told 'process(es)?,') others=$(told 'child(ren)? not') brief=$(told 'child(ren)? ended')
-    echo "# attach: $followed followed, ${others:-0} with a reason, ${brief:-0} unseen" >&3
+    record_by attach /usr/bin/python3 "$apps/tree.py" storm -- -F 500
+    count_told attach
+}
+
+# Every one of the 201 is told of.
+count_told() { # way
+    followed=$(told 'process(es)?,') others=$(told 'child(ren)? not')
+    brief=$(told 'child(ren)? ended')
+    echo "# $1: $followed followed, ${others:-0} with a reason, ${brief:-0} unseen" >&3
     [ $((followed + others + brief)) -ge 201 ]
 }
 
@@ -339,7 +316,7 @@ told() { # what
 
 narrow_tree() { # cgroup way
     local pid recorder
-    rm -f go out err
+    rm -f go out err f
     if [ "$2" = spawn ]; then
         # The recorder takes some, the program is one, its task another, and it has four
         # children at a time.
