@@ -34,6 +34,7 @@ struct follow {
 	pid_t pid;
 	pid_t task;
 	int task_pidfd;
+	bool task_gone; /* before it could be opened */
 	int connection; /* -1 when attached */
 	bool attached;
 	struct inject_task injected;
@@ -312,6 +313,8 @@ int follow_start(pid_t pid, const struct follow_source *source,
 		return r;
 	}
 	f->task_pidfd = (int)syscall(SYS_pidfd_open, f->task, 0);
+	/* It may have been killed as it started. */
+	f->task_gone = f->task_pidfd < 0 && errno == ESRCH;
 	describe(f, options, origin);
 	f->number = write_segment(f, part, 0);
 	f->decoder = decoder_new(output_part_writer(part), f->number, next_thread,
@@ -414,7 +417,7 @@ bool follow_has_left(const struct follow *f)
 	if (__atomic_load_n(&f->ring.header->state, __ATOMIC_ACQUIRE) == RING_LEFT)
 		return true;
 	/* Killed, it says nothing. */
-	return f->task_pidfd >= 0 && poll(&p, 1, 0) > 0;
+	return f->task_gone || (f->task_pidfd >= 0 && poll(&p, 1, 0) > 0);
 }
 
 enum ring_leave follow_why_left(const struct follow *f, int *ret_detail)

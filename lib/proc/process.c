@@ -129,9 +129,23 @@ uint64_t proc_image_mark(pid_t pid)
 	return mark != 0 ? mark : 1;
 }
 
+/* Of what has ended, and of a kernel thread, there is none left. */
+static bool has_memory(pid_t pid)
+{
+	char path[64];
+	_cleanup_buf_ struct buf text = BUF_INIT(SMALL_FILE_BYTES);
+	unsigned long long pages;
+
+	(void)snprintf(path, sizeof(path), "/proc/%d/statm", (int)pid);
+	return read_small(path, &text) == 0 &&
+	       sscanf(buf_text(&text), "%llu", &pages) == 1 && pages != 0;
+}
+
 bool proc_share_memory(pid_t a, pid_t b)
 {
-	return syscall(SYS_kcmp, a, b, KCMP_VM, 0, 0) == 0;
+	/* Two that have no memory are alike to kcmp: it is asked while they still had
+	 * some. */
+	return syscall(SYS_kcmp, a, b, KCMP_VM, 0, 0) == 0 && has_memory(a);
 }
 
 /* The text behind "name:" at the start of a line, or NULL. */

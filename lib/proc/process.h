@@ -47,7 +47,8 @@ int proc_stat_parse(const char *text, struct proc_stat *ret);
  */
 uint64_t proc_image_mark(pid_t pid);
 
-/* Do the two run in one memory, as a vfork child and a sampler task do? */
+/* Do the two run in one memory, as a vfork child and a sampler task do?  False of what
+ * has ended, and of kernel threads. */
 bool proc_share_memory(pid_t a, pid_t b);
 
 struct proc_status {

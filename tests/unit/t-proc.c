@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/xalloc.h"
@@ -543,6 +544,37 @@ static void test_symbols(void)
 	proc_maps_done(&maps);
 }
 
+/* A child that has ended and is not reaped. */
+static pid_t ended_child(void)
+{
+	pid_t pid = fork();
+	siginfo_t info;
+
+	if (pid == 0)
+		_exit(0);
+	(void)waitid(P_PID, (id_t)pid, &info, WEXITED | WNOWAIT);
+	return pid;
+}
+
+static void test_shared_memory(void)
+{
+	pid_t first = ended_child(), second = ended_child();
+	pid_t child = vfork();
+
+	/* It runs in this memory, until it ends. */
+	if (child == 0)
+		_exit(proc_share_memory(getppid(), getpid()) ? 0 : 1);
+	int status = -1;
+
+	(void)waitpid(child, &status, 0);
+	tap_ok(status == 0, "a vfork child runs in its parent's memory");
+	tap_ok(!proc_share_memory(getpid(), 1), "others do not");
+	tap_ok(!proc_share_memory(first, second) && !proc_share_memory(getpid(), first),
+		"nor do those that have ended, which have none");
+	(void)waitpid(first, NULL, 0);
+	(void)waitpid(second, NULL, 0);
+}
+
 int main(void)
 {
 	test_maps_lines();
@@ -557,6 +589,7 @@ int main(void)
 	test_memory(false);
 	test_memory(true);
 	test_symbols();
+	test_shared_memory();
 	tap_ok(proc_image_mark(getpid()) != 0 &&
 			proc_image_mark(getpid()) == proc_image_mark(getpid()),
 		"the mark of a program stays the same");
