@@ -73,6 +73,7 @@ int main(void)
 #else
 	row("rt_finalizing", offsetof(_PyRuntimeState, _finalizing));
 #endif
+	row("rt_initialized", offsetof(_PyRuntimeState, initialized));
 	row("rt_main_thread", offsetof(_PyRuntimeState, main_thread));
 
 	row("is_next", offsetof(PyInterpreterState, next));
@@ -92,6 +93,7 @@ int main(void)
 #else
 	row("gc_collecting", offsetof(PyInterpreterState, gc.collecting));
 #endif
+	none("gc_frame");
 
 #if PY_VERSION_HEX < 0x030c0000
 	row("gil", offsetof(_PyRuntimeState, ceval.gil));
@@ -120,6 +122,7 @@ int main(void)
 	row("ts_native_id", offsetof(PyThreadState, native_thread_id));
 	row("ts_datastack_chunk", offsetof(PyThreadState, datastack_chunk));
 #endif
+	none("ts_gil_requested");
 
 #if PY_VERSION_HEX < 0x030b0000
 	row("fr_previous", offsetof(FRAME, f_back));

@@ -17,6 +17,7 @@ enum {
 	MAX_HZ = 50000,
 	DEFAULT_MAX_STACK = 512,
 	MOST_MAX_STACK = 4096,
+	MOST_MAX_THREADS = 8192,
 	DEFAULT_OVERHEAD_PPM = 10000,
 	DEFAULT_LEVEL = 3,
 	MOST_FILES = 100000,
@@ -110,6 +111,17 @@ static int set_max_stack(const char *value, struct err *err)
 		return err_set(err, -EINVAL, "'%s' is not a number from 1 to %d", value,
 			MOST_MAX_STACK);
 	options.sampling.max_stack = (uint32_t)frames;
+	return 0;
+}
+
+static int set_max_threads(const char *value, struct err *err)
+{
+	uint64_t threads;
+
+	if (parse_number(value, MOST_MAX_THREADS, &threads) != 0 || threads == 0)
+		return err_set(err, -EINVAL, "'%s' is not a number from 1 to %d", value,
+			MOST_MAX_THREADS);
+	options.sampling.max_threads = (uint32_t)threads;
 	return 0;
 }
 
@@ -257,6 +269,12 @@ static const struct opt record_options[] = {
 	{ 0, "max-stack", "N",
 		"frames kept of a deeper stack, leaf side (512); it is\nalways read to the root",
 		.set = set_max_stack },
+	{ 0, "max-threads", "N",
+		"threads looked at by a tick, by lot, if there are more\n(all); each of them "
+		"then weighs more",
+		.set = set_max_threads },
+	{ 0, "oncpu", NULL, "threads that run alone: CPU and GIL time, no waiting",
+		.flag = &options.sampling.oncpu },
 	{ 'g', "call-graph", NULL,
 		"accepted for perf's sake: stacks are always recorded",
 		.flag = &call_graph },

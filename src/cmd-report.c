@@ -8,6 +8,7 @@
 #include "input.h"
 #include "msg.h"
 #include "term.h"
+#include "view-stats.h"
 #include "view-text.h"
 
 static const char *input = "pystack.data";
@@ -159,6 +160,14 @@ static int run(int argc, char **argv)
 			strcmp(input, "pystack.data") == 0
 				? " (record first: pystack record -- python3 app.py)"
 				: "");
+		return STATUS_FAILED;
+	}
+	if (view.event == PROFILE_WALL && !profile_has_waiting(p)) {
+		msg_error(
+			"%s has no time of waiting threads (it was recorded with --oncpu): "
+			"--event=cpu or gil",
+			input);
+		profile_free(p);
 		return STATUS_FAILED;
 	}
 	view.width = term_width();

@@ -64,17 +64,6 @@ static const struct opt script_options[] = {
 
 /* --- text --- */
 
-static void print_states(uint32_t state)
-{
-	printf("%s", (state & REC_RUNNING) != 0 ? "running" : "waiting");
-	if ((state & REC_GIL) != 0)
-		printf(" gil");
-	if ((state & REC_GC) != 0)
-		printf(" gc");
-	if ((state & REC_APPROXIMATE) != 0)
-		printf(" approximate");
-}
-
 /* Seconds since the beginning, which a stratum may reach back over. */
 static void print_since(int64_t ns)
 {
@@ -99,8 +88,9 @@ static void print_run(struct model *m, const struct load_run *r, void *context)
 	print_since(since);
 	printf(":  %" PRIu64 " tick%s  %.3f ms  ", r->ticks, r->ticks == 1 ? "" : "s",
 		(double)r->wall_ns / 1e6);
-	print_states(r->state);
-	printf("\n");
+	buf_clear(&line);
+	frame_text_state(&line, r->state, " ");
+	printf("%s\n", buf_text(&line));
 	for (uint32_t at = r->stack; at != 0; at = model_stack(m, at)->parent) {
 		buf_clear(&line);
 		frame_text_full(&line, m, model_stack(m, at)->frame);

@@ -22,6 +22,7 @@ enum {
 	MAX_POSITION = 1 << 28,
 	MAX_EPOCH_BYTES = 64 << 20,
 	MAX_PENDING = 1 << 20, /* runs and accounts without strata */
+	PHASE_SHIFT = 8,       /* above the bits of a state, so that runs differ */
 };
 
 struct string {
@@ -73,6 +74,8 @@ struct pending {
 		struct {
 			uint64_t cpu_ns;
 			uint64_t run_count;
+			uint64_t delay_ns;
+			uint64_t lost;
 		};
 	};
 };
@@ -86,7 +89,7 @@ struct thread {
 	char *name;   /* NULL: none */
 	bool in_file; /* the one in hand has its record */
 	bool accounted;
-	uint64_t cpu_ns, run_count; /* of its last account */
+	struct file_cpu account; /* its last one */
 };
 
 struct decoder {
@@ -118,6 +121,8 @@ struct decoder {
 	uint32_t stop_number;
 	uint32_t cut_served;
 	int64_t clock_offset;
+	uint32_t phase;
+	bool trusts_gc;
 };
 
 struct decoder *decoder_new(struct file_writer *writer, uint32_t segment,
@@ -130,6 +135,11 @@ struct decoder *decoder_new(struct file_writer *writer, uint32_t segment,
 	d->next_thread = next_thread;
 	d->lines = lines;
 	return d;
+}
+
+void decoder_trust_gc(struct decoder *d)
+{
+	d->trusts_gc = true;
 }
 
 static void forget_epoch(struct decoder *d)
@@ -509,6 +519,34 @@ static void get_thread_end(struct decoder *d, struct varint_reader *v)
 	file_writer_thread_end(d->writer, t->t.file_thread, tick);
 }
 
+static bool is_finalizer(struct decoder *d, const struct code *k)
+{
+	static const char name[] = "__del__", end[] = ".__del__";
+	struct string *s = k != NULL ? string_at(d, k->name) : NULL;
+
+	if (s == NULL || s->width != 1 || s->size < sizeof(name) - 1)
+		return false;
+	if (s->size == sizeof(name) - 1)
+		return memcmp(s->bytes, name, s->size) == 0;
+	return memcmp(s->bytes + s->size - (sizeof(end) - 1), end, sizeof(end) - 1) ==
+	       0;
+}
+
+/*
+ * In a finalizer it is mostly the collector that has called it, not one that has come
+ * upon it, and what runs is the finalizer.
+ */
+static uint32_t state_in(struct decoder *d, uint32_t state, uint32_t node)
+{
+	if (d->trusts_gc || (state & REC_GC) == 0)
+		return state;
+	for (uint32_t at = node; at != 0; at = d->nodes[at - 1].parent)
+		if (d->nodes[at - 1].kind == REC_NODE_PYTHON &&
+			is_finalizer(d, code_at(d, d->nodes[at - 1].ref)))
+			return state & ~(uint32_t)REC_GC;
+	return state;
+}
+
 /* Into the file, or into the run before it if it goes on. */
 static void settle_run(struct decoder *d, const struct pending *p)
 {
@@ -520,7 +558,7 @@ static void settle_run(struct decoder *d, const struct pending *p)
 		.line = n->kind == REC_NODE_PYTHON
 				? line_of(d, code_at(d, n->ref), p->position1)
 				: FILE_NO_LINE,
-		.state = p->state,
+		.state = state_in(d, p->state, p->node),
 		.first = p->first,
 		.ticks = p->ticks,
 	};
@@ -550,6 +588,8 @@ static void settle_account(struct decoder *d, const struct pending *p)
 		.cpu_ns = p->cpu_ns,
 		.run_count = p->run_count,
 		.flags = p->state,
+		.delay_ns = p->delay_ns,
+		.lost = p->lost,
 	};
 
 	/* The run before it ends here, so that no run spans an account. */
@@ -557,8 +597,7 @@ static void settle_account(struct decoder *d, const struct pending *p)
 	need_thread(d, t);
 	file_writer_cpu(d->writer, d->segment, &c);
 	t->accounted = true;
-	t->cpu_ns = c.cpu_ns;
-	t->run_count = c.run_count;
+	t->account = c;
 }
 
 /* Write what lies before the tick `covered`; the rest goes on waiting. */
@@ -593,13 +632,22 @@ static bool wait_for_strata(struct decoder *d, const struct pending *p)
 static void get_ticks(struct decoder *d, struct varint_reader *v)
 {
 	struct file_ticks t = { .segment = d->segment };
+	uint32_t flags;
 	uint64_t tick;
 
 	t.first = varint_get(v);
 	t.count = varint_get_max(v, INT32_MAX);
 	t.start_ns = varint_get(v);
 	t.length_ns = varint_get(v);
-	t.flags = varint_get_max(v, UINT32_MAX) & REC_TICKS_SPIN ? FILE_TICKS_MEAN : 0;
+	flags = varint_get_max(v, UINT32_MAX);
+	t.flags = ((flags & REC_TICKS_SPIN) != 0 ? FILE_TICKS_MEAN : 0) |
+		  ((flags & REC_TICKS_LIMITED) != 0 ? FILE_TICKS_LIMITED : 0) |
+		  ((flags & REC_TICKS_SUBSET) != 0 ? FILE_TICKS_SUBSET : 0);
+	if ((flags & REC_TICKS_SUBSET) != 0) {
+		t.subset_of = varint_get_max(v, FILE_THREADS_MAX);
+		t.subset = varint_get_max(v, FILE_THREADS_MAX);
+		v->bad |= t.subset == 0 || t.subset > t.subset_of;
+	}
 	t.late_count = varint_get_max(v, 65536);
 	tick = t.first;
 	if (t.count == 0 || t.late_count > t.count || t.first > UINT64_MAX / 8 ||
@@ -634,7 +682,7 @@ static void get_run(struct decoder *d, struct varint_reader *v)
 
 	p.node = varint_get_max(v, MAX_NODES);
 	p.position1 = varint_get_max(v, MAX_POSITION);
-	p.state = varint_get_max(v, REC_STATE_MAX);
+	p.state = varint_get_max(v, REC_STATE_MAX) | d->phase << PHASE_SHIFT;
 	p.first = d->base + varint_get_max(v, UINT32_MAX);
 	p.ticks = varint_get_max(v, INT32_MAX);
 	/* Runs of a thread follow each other. */
@@ -648,6 +696,12 @@ static void get_run(struct decoder *d, struct varint_reader *v)
 	v->bad |= !wait_for_strata(d, &p);
 }
 
+/* A member that may be left out at the end of a record: 0 then. */
+static uint64_t get_added(struct varint_reader *v)
+{
+	return v->at < v->end ? varint_get(v) : 0;
+}
+
 static void get_cpu(struct decoder *d, struct varint_reader *v)
 {
 	struct thread *t = thread_of(d, v);
@@ -656,8 +710,12 @@ static void get_cpu(struct decoder *d, struct varint_reader *v)
 	p.first = d->base + varint_get_max(v, UINT32_MAX);
 	p.cpu_ns = varint_get(v);
 	p.run_count = varint_get(v);
-	if (v->at < v->end && (varint_get_max(v, UINT32_MAX) & REC_CPU_ANEW) != 0)
-		p.state = FILE_CPU_ANEW;
+	uint64_t flags = get_added(v);
+
+	p.state = ((flags & REC_CPU_ANEW) != 0 ? FILE_CPU_ANEW : 0) |
+		  ((flags & REC_CPU_COARSE) != 0 ? FILE_CPU_COARSE : 0);
+	p.delay_ns = get_added(v);
+	p.lost = get_added(v);
 	if (v->bad)
 		return;
 	p.thread = (uint32_t)(t - d->threads) + 1;
@@ -673,6 +731,28 @@ static void get_gap(struct decoder *d, struct varint_reader *v)
 	g.reason = varint_get_max(v, 255);
 	if (!v->bad)
 		file_writer_gap(d->writer, &g);
+}
+
+static void write_phase(struct decoder *d, uint64_t tick)
+{
+	struct file_phase p = {
+		.segment = d->segment,
+		.phase = d->phase,
+		.tick = tick,
+	};
+
+	file_writer_phase(d->writer, &p);
+}
+
+static void get_phase(struct decoder *d, struct varint_reader *v)
+{
+	uint32_t phase = varint_get_max(v, REC_PHASE_COUNT - 1);
+	uint64_t tick = d->base + varint_get_max(v, UINT32_MAX);
+
+	if (v->bad)
+		return;
+	d->phase = phase;
+	write_phase(d, tick);
 }
 
 static void get_clock(struct decoder *d, struct varint_reader *v)
@@ -745,6 +825,9 @@ static void decode(
 		break;
 	case REC_CLOCK:
 		get_clock(d, v);
+		break;
+	case REC_PHASE:
+		get_phase(d, v);
 		break;
 	case REC_END:
 		break;
@@ -832,12 +915,10 @@ static void forget_file(struct decoder *d)
 /* What a file must have of a thread before its next run: where its account stood. */
 static void repeat_thread(struct decoder *d, struct thread *t)
 {
-	struct file_cpu c = {
-		.thread = t->t.file_thread,
-		.tick = d->base,
-		.cpu_ns = t->cpu_ns,
-		.run_count = t->run_count,
-	};
+	struct file_cpu c = t->account;
+
+	c.tick = d->base;
+	c.flags &= FILE_CPU_COARSE;
 
 	if (t->t.file_thread == 0 || t->t.ended)
 		return;
@@ -864,6 +945,8 @@ void decoder_move(struct decoder *d, struct file_writer *writer, uint32_t segmen
 
 		file_writer_clock(writer, &c);
 	}
+	if (d->phase != REC_PHASE_RUNNING)
+		write_phase(d, d->base);
 	for (size_t i = 0; i < d->thread_count; i++)
 		repeat_thread(d, &d->threads[i]);
 }

@@ -43,6 +43,10 @@ struct decoder_stats {
  */
 struct decoder *decoder_new(struct file_writer *writer, uint32_t segment,
 	uint32_t *next_thread, enum py_linetable_kind lines);
+
+/* The version tells which frame a collection came upon, so that the state is right
+ * also of samples in finalizers. */
+void decoder_trust_gc(struct decoder *d);
 void decoder_free(struct decoder *d);
 
 /*

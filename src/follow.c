@@ -76,6 +76,9 @@ static const char *const counter_names[RING_COUNTERS] = {
 	[RING_GIL_SWITCHES] = "gil-switches",
 	[RING_STRATUM_NS] = "stratum",
 	[RING_DISABLED_NS] = "disabled",
+	[RING_TRUNCATED] = "truncated",
+	[RING_PROGRAM_NS] = "program-cpu",
+	[RING_LIMITED_NS] = "limited",
 };
 
 /* --- the ring --- */
@@ -137,9 +140,11 @@ static void give_orders(struct follow *f, const struct follow_options *o, bool d
 	_Static_assert(
 		sizeof(f->python.layout) <= sizeof(r->layout), "layout too large");
 	r->interval_ns = (uint64_t)o->interval_ns;
-	r->flags =
-		(o->spin ? RING_OPT_SPIN : 0) | (o->adaptive ? RING_OPT_ADAPTIVE : 0);
+	r->flags = (o->spin ? RING_OPT_SPIN : 0) |
+		   (o->adaptive ? RING_OPT_ADAPTIVE : 0) |
+		   (o->oncpu ? RING_OPT_ONCPU : 0);
 	r->max_stack = o->max_stack;
+	r->max_threads = o->max_threads;
 	r->overhead_ppm = o->overhead_ppm;
 	r->runtime = f->python.runtime;
 	r->code_type = f->python.code_type;
@@ -224,7 +229,8 @@ static void describe(struct follow *f, const struct follow_options *o,
 		.pid = (uint32_t)f->pid,
 		.interval_ns = o->spin ? 0 : (uint64_t)o->interval_ns,
 		.flags = (o->adaptive ? FILE_SEGMENT_ADAPTIVE : 0) |
-			 (o->spin ? FILE_SEGMENT_SPIN : 0),
+			 (o->spin ? FILE_SEGMENT_SPIN : 0) |
+			 (o->oncpu ? FILE_SEGMENT_ONCPU : 0),
 	};
 	int64_t now = clock_monotonic_ns();
 
@@ -242,6 +248,8 @@ static void describe(struct follow *f, const struct follow_options *o,
 				(1000000000ull / (uint64_t)sysconf(_SC_CLK_TCK)));
 	add_text(a, "isolation", "task");
 	add_number(a, "max-stack", o->max_stack);
+	if (o->max_threads != 0)
+		add_number(a, "max-threads", o->max_threads);
 	if (o->adaptive)
 		add_number(a, "overhead-limit", o->overhead_ppm);
 	add_text(a, "pystack", PACKAGE_VERSION);
@@ -319,6 +327,8 @@ int follow_start(pid_t pid, const struct follow_source *source,
 	f->number = write_segment(f, part, 0);
 	f->decoder = decoder_new(output_part_writer(part), f->number, next_thread,
 		(enum py_linetable_kind)python->layout.linetable_kind);
+	if (python->layout.gc_frame != PY_NONE)
+		decoder_trust_gc(f->decoder);
 	give_orders(f, options, origin->disabled);
 	*ret_follow = f;
 	return 0;

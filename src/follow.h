@@ -22,7 +22,9 @@ struct follow_options {
 	int64_t interval_ns;
 	bool spin;
 	bool adaptive;
+	bool oncpu; /* of threads that run alone */
 	uint32_t max_stack;
+	uint32_t max_threads; /* looked at by a tick; 0: all */
 	uint32_t overhead_ppm;
 };
 

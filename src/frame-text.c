@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/str.h"
+#include "profile/load.h"
 #include "term.h"
 
 void frame_text_clean(struct buf *b, const char *text)
@@ -43,6 +44,26 @@ void frame_text_collapsed(struct buf *b, const struct model *m, uint32_t frame)
 	for (size_t i = start; i < b->size; i++)
 		if (b->data[i] == ';')
 			b->data[i] = ',';
+}
+
+void frame_text_state(struct buf *b, uint32_t state, const char *between)
+{
+	static const struct {
+		uint32_t bit;
+		const char *word;
+	} words[] = {
+		{ REC_GIL, "gil" },
+		{ REC_GIL_WAIT, "gil-wait" },
+		{ REC_GC, "gc" },
+		{ LOAD_STARTING, "starting" },
+		{ LOAD_FINALIZING, "finalizing" },
+		{ REC_APPROXIMATE, "approximate" },
+	};
+
+	buf_add_str(b, (state & REC_RUNNING) != 0 ? "running" : "waiting");
+	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
+		if ((state & words[i].bit) != 0)
+			buf_printf(b, "%s%s", between, words[i].word);
 }
 
 void frame_text_thread(struct buf *b, const struct model *m, uint32_t thread)

@@ -22,6 +22,9 @@ void frame_text_collapsed(struct buf *b, const struct model *m, uint32_t frame);
 /* The function's name alone. */
 void frame_text_name(struct buf *b, const struct model *m, const struct model_frame *f);
 
+/* "running+gil+gc", with what stands between given. */
+void frame_text_state(struct buf *b, uint32_t state, const char *between);
+
 /* A thread: its name, or "MainThread", or "thread". */
 void frame_text_thread(struct buf *b, const struct model *m, uint32_t thread);
 

@@ -35,6 +35,7 @@ src_pystack_SOURCES = \
 	src/term.c src/term.h \
 	src/tree.c src/tree.h \
 	src/verdict.c src/verdict.h \
+	src/view-stats.c src/view-stats.h \
 	src/view-text.c src/view-text.h
 src_pystack_CPPFLAGS = $(AM_CPPFLAGS) -DPKGLIBDIR='"$(pkglibdir)"' $(JSON_CFLAGS)
 src_pystack_LDADD = $(LIBPYSTACK) $(JSON_LIBS)

@@ -28,8 +28,9 @@ enum {
 struct output_part {
 	struct file_writer *writer;
 	int64_t begun_ns;
-	uint32_t segments; /* in it */
-	uint32_t *numbers; /* of the recording's segments, from 1; 0: not in it */
+	int64_t begun_cpu_ns; /* of this process */
+	uint32_t segments;    /* in it */
+	uint32_t *numbers;    /* of the recording's segments, from 1; 0: not in it */
 	size_t number_count, number_capacity;
 	uint64_t lost;
 	uint64_t sampled_bytes; /* written, once samples were among them */
@@ -111,16 +112,21 @@ static int new_part(const struct output *o, struct output_part **ret, struct err
 	*ret = xcalloc(1, sizeof(**ret));
 	(*ret)->writer = writer;
 	(*ret)->begun_ns = clock_monotonic_ns();
+	(*ret)->begun_cpu_ns = clock_process_cpu_ns();
 	return 0;
 }
 
 static struct file_summary summary_of(const struct output_part *p)
 {
+	int64_t now = clock_monotonic_ns();
+
 	return (struct file_summary){
 		.segments = p->segments,
 		.samples = file_writer_samples(p->writer),
 		.lost = p->lost,
-		.mono_ns = (uint64_t)clock_monotonic_ns(),
+		.mono_ns = (uint64_t)now,
+		.elapsed_ns = (uint64_t)(now - p->begun_ns),
+		.recorder_cpu_ns = (uint64_t)(clock_process_cpu_ns() - p->begun_cpu_ns),
 	};
 }
 

@@ -127,22 +127,46 @@ static void name_output(const struct recorder *r, char *text, size_t size)
 			r->parts == 1 ? r->last_part.path : output_path(r->out));
 }
 
+/* What of the samples is missing or to be taken with care, if there is any. */
+static void add_faults(struct buf *b, const uint64_t *c)
+{
+	static const struct {
+		enum ring_counter counter;
+		const char *word;
+	} faults[] = {
+		{ RING_TRUNCATED, "truncated" },
+		{ RING_UNREADABLE, "unreadable" },
+		{ RING_MISSED, "missed" },
+	};
+
+	for (size_t i = 0; i < sizeof(faults) / sizeof(faults[0]); i++)
+		if (c[faults[i].counter] != 0)
+			buf_printf(b, ", %llu %s",
+				(unsigned long long)c[faults[i].counter],
+				faults[i].word);
+	if (c[RING_PARKED_NS] != 0)
+		buf_printf(b, ", %.3g s parked", (double)c[RING_PARKED_NS] / 1e9);
+}
+
 void rec_say_end(struct recorder *r)
 {
+	_cleanup_buf_ struct buf faults = BUF_INIT(1024);
 	const uint64_t *c = r->stats.counters;
 	unsigned processes = rec_processes(r);
 	char name[sizeof(r->last_part.path) + 64];
 
 	name_output(r, name, sizeof(name));
+	add_faults(&faults, c);
 	msg_line(
 		"[ pystack record: wrote %.3f MB %s (%llu samples, %u process%s, %llu "
-		"thread%s, %llu lost, %llu approximate, %llu late, overhead %.2f%% of a core) ]",
+		"thread%s, %llu lost, %llu approximate, %llu late%s, overhead %.2f%% of a core) ]",
 		(double)output_bytes(r->out) / 1e6, name,
 		(unsigned long long)r->stats.samples, processes,
 		processes == 1 ? "" : "es", (unsigned long long)r->stats.threads,
 		r->stats.threads == 1 ? "" : "s", (unsigned long long)r->stats.lost,
 		(unsigned long long)c[RING_APPROXIMATE],
-		(unsigned long long)c[RING_LATE], rec_overhead(r, &r->stats));
+		(unsigned long long)c[RING_LATE], buf_text(&faults),
+		rec_overhead(r, &r->stats));
 	if (r->stats.samples == 0)
 		say_why_empty(r);
 	say_strangers(r);

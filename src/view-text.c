@@ -13,7 +13,11 @@
 #include "base/xalloc.h"
 #include "frame-text.h"
 
-enum { MARKS_SHOWN = 10 };
+enum {
+	MARKS_SHOWN = 10,
+	STATE_KEY = REC_RUNNING | REC_GIL | REC_GC | REC_GIL_WAIT | LOAD_STARTING |
+		    LOAD_FINALIZING, /* what is told apart by the key "state" */
+};
 
 const char *const view_key_names[VIEW_KEYS] = {
 	[VIEW_SYMBOL] = "symbol",
@@ -104,7 +108,7 @@ static const char *why_text(uint32_t why)
 	return words[why <= FILE_WHY_RESTART ? why : 0];
 }
 
-static void print_end(const struct model_segment *s)
+void view_end(const struct model_segment *s)
 {
 	if (!s->ended) {
 		printf("the recording has no end yet");
@@ -151,13 +155,19 @@ static void print_rate(const struct model_segment *s)
 	}
 	printf("%.4g Hz", s->interval_ns != 0 ? 1e9 / (double)s->interval_ns : 0);
 	if ((s->flags & FILE_SEGMENT_ADAPTIVE) != 0 && stratum > s->interval_ns)
-		printf(" lowered to %.4g Hz", 1e9 / (double)stratum);
+		printf(" lowered to %.4g Hz for the overhead limit",
+			1e9 / (double)stratum);
+	if ((s->flags & FILE_SEGMENT_ONCPU) != 0)
+		printf(", of running threads alone");
+	if (model_attribute(s, "max-threads") != NULL)
+		printf(", of at most %s threads at a time",
+			model_attribute(s, "max-threads"));
 }
 
 static void print_segment_more(const struct model_segment *s)
 {
 	static const char *const shown[] = { "host", "kernel", "exe", "isolation",
-		"max-stack", "overhead-limit", "boot", "pystack" };
+		"max-stack", "max-threads", "overhead-limit", "boot", "pystack" };
 
 	for (size_t i = 0; i < sizeof(shown) / sizeof(shown[0]); i++) {
 		const char *value = model_attribute(s, shown[i]);
@@ -169,7 +179,7 @@ static void print_segment_more(const struct model_segment *s)
 		printf("%s\n", strcmp(shown[i], "overhead-limit") == 0 ? " ppm" : "");
 	}
 	printf("#   %-14s: ", "end");
-	print_end(s);
+	view_end(s);
 	printf("\n");
 }
 
@@ -203,6 +213,15 @@ static void print_segment(const struct model_segment *s, bool more)
 		print_segment_more(s);
 }
 
+static size_t coarse_threads(const struct model *m)
+{
+	size_t count = 0;
+
+	for (uint32_t i = 0; i < model_thread_count(m); i++)
+		count += model_thread(m, i)->coarse;
+	return count;
+}
+
 /* What the figures are of, and what they leave out. */
 static void print_event(const struct profile *p, const struct view_options *o)
 {
@@ -219,6 +238,11 @@ static void print_event(const struct profile *p, const struct view_options *o)
 			seconds(t->gil_ns));
 		break;
 	default:
+		if (!profile_has_waiting(p)) {
+			printf("# cpu: %.3f s running; waiting was not recorded\n",
+				seconds(t->cpu_ns));
+			break;
+		}
 		printf("# cpu: %.3f s running; waiting were %.1f%% of %.3f s thread time%s\n",
 			seconds(t->cpu_ns), percent(waiting, t->wall_ns),
 			seconds(t->wall_ns),
@@ -226,6 +250,12 @@ static void print_event(const struct profile *p, const struct view_options *o)
 						       : "");
 		break;
 	}
+	size_t coarse = coarse_threads(p->model);
+
+	if (coarse != 0 && o->event == PROFILE_CPU)
+		printf("# cpu: of %zu thread%s in steps of 10 ms: the kernel's fine account "
+		       "was not to be had\n",
+			coarse, coarse == 1 ? "" : "s");
 	if (t->cpu_unscaled_ns > 0 && o->event == PROFILE_CPU &&
 		percent(t->cpu_unscaled_ns, t->cpu_ns) >= 1)
 		printf("# cpu: %.1f%% of it as seen by samples, not by the kernel's account\n",
@@ -268,6 +298,7 @@ void view_header(const struct profile *p, const char *path,
 {
 	const struct model *m = p->model;
 	const struct profile_totals *t = &p->totals;
+	static const char *const faults[] = { "truncated", "unreadable", "missed" };
 	uint64_t lost = sum_counter(p, "lost");
 
 	printf("# ");
@@ -279,11 +310,16 @@ void view_header(const struct profile *p, const char *path,
 		print_segment(model_segment(m, i), more);
 	print_marks(m, more);
 	printf("# samples: %" PRIu64 " of %zu thread%s, %" PRIu64 " lost, %" PRIu64
-	       " approximate (%.1f%%), %" PRIu64 " late\n",
+	       " approximate (%.1f%%), %" PRIu64 " late",
 		t->ticks, model_thread_count(m), model_thread_count(m) == 1 ? "" : "s",
 		lost, t->approximate_ticks,
 		percent((int64_t)t->approximate_ticks, (int64_t)t->ticks),
 		sum_counter(p, "late"));
+	for (size_t i = 0; i < sizeof(faults) / sizeof(faults[0]); i++)
+		if (sum_counter(p, faults[i]) != 0)
+			printf(", %" PRIu64 " %s", sum_counter(p, faults[i]),
+				faults[i]);
+	printf("\n");
 	if (t->ticks != 0)
 		print_event(p, o);
 }
@@ -345,7 +381,7 @@ static uint64_t key_of(const struct table *t, enum view_key key,
 		return hash_bytes(model_segment(m, thread->segment)->comm,
 			strlen(model_segment(m, thread->segment)->comm));
 	case VIEW_STATE:
-		return s->state & (REC_RUNNING | REC_GIL | REC_GC);
+		return s->state & STATE_KEY;
 	case VIEW_KEYS:
 		break;
 	}
@@ -498,15 +534,6 @@ static void add_location(struct buf *b, const struct model *m,
 	buf_add_str(b, number);
 }
 
-static void add_state(struct buf *b, uint32_t state)
-{
-	buf_add_str(b, (state & REC_RUNNING) != 0 ? "running" : "waiting");
-	if ((state & REC_GIL) != 0)
-		buf_add_str(b, "+gil");
-	if ((state & REC_GC) != 0)
-		buf_add_str(b, "+gc");
-}
-
 /* The text of one key of a row. */
 static void add_key(struct buf *b, const struct rows_with_origin *w, uint32_t entry,
 	enum view_key key, size_t columns)
@@ -542,7 +569,7 @@ static void add_key(struct buf *b, const struct rows_with_origin *w, uint32_t en
 		frame_text_clean(b, g->comm);
 		break;
 	case VIEW_STATE:
-		add_state(b, s->state);
+		frame_text_state(b, s->state & STATE_KEY, "+");
 		break;
 	case VIEW_KEYS:
 		break;
@@ -620,7 +647,7 @@ static size_t width_needed(const struct rows_with_origin *w, struct columns *c,
 static void lay_out(struct columns *c, const struct rows_with_origin *w,
 	const uint32_t *entries, size_t shown, size_t room)
 {
-	enum { PATH_LEAST = 20, NAME_LEAST = 16 };
+	enum { PATH_LEAST = 20, NAME_LEAST = 16, STATE_MOST = 40 };
 	size_t used = 0, paths = 0;
 
 	for (size_t i = 0; i < w->t.o->key_count; i++)
@@ -635,6 +662,9 @@ static void lay_out(struct columns *c, const struct rows_with_origin *w,
 
 		if (is_path_column(w, c, i))
 			continue;
+		/* Half of a state would be another one. */
+		if (i < w->t.o->key_count && w->t.o->keys[i] == VIEW_STATE)
+			most = STATE_MOST;
 		c->width[i] = width_needed(w, c, i, entries, shown, most);
 		used += c->width[i] + 2;
 	}
@@ -930,36 +960,4 @@ void view_tree(const struct profile *p, const struct view_options *o)
 	free(t.branches);
 	free(t.of_stack);
 	hash_index_done(&t.index);
-}
-
-/* --- statistics --- */
-
-void view_stats(const struct profile *p)
-{
-	const struct model *m = p->model;
-
-	for (uint32_t i = 0; i < model_segment_count(m); i++) {
-		const struct model_segment *s = model_segment(m, i);
-
-		printf("# process %u: ", s->pid);
-		print_end(s);
-		printf("\n");
-		for (size_t j = 0; j < s->counter_count; j++) {
-			const char *name = s->counters[j].name;
-			bool time = strcmp(name, "sampler-cpu") == 0 ||
-				    strcmp(name, "parked") == 0 ||
-				    strcmp(name, "disabled") == 0 ||
-				    strcmp(name, "held") == 0 ||
-				    strcmp(name, "stratum") == 0;
-
-			printf("%16" PRIu64 "  ", s->counters[j].value);
-			print_clean(name);
-			printf("%s\n", time ? " (ns)" : "");
-		}
-	}
-	printf("%16" PRIu64 "  samples read\n", p->totals.ticks);
-	printf("%16.3f  cpu, s\n%16.3f  of it not sampled, s\n%16.3f  wall of all threads, s\n",
-		seconds(p->totals.cpu_ns), seconds(p->totals.cpu_not_sampled_ns),
-		seconds(p->totals.wall_ns));
-	printf("%16" PRIu64 "  bytes read\n", p->result.bytes);
 }

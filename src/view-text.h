@@ -2,7 +2,7 @@
 #ifndef SRC_VIEW_TEXT_H
 #define SRC_VIEW_TEXT_H
 
-/* A profile as text on standard output: header, table, tree, statistics. */
+/* A profile as text on standard output: header, table, tree. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -45,7 +45,7 @@ void view_header(const struct profile *p, const char *path,
 void view_table(const struct profile *p, const struct view_options *o);
 void view_tree(const struct profile *p, const struct view_options *o);
 
-/* The account of the sampler: counters of every segment. */
-void view_stats(const struct profile *p);
+/* How a segment ended, in words. */
+void view_end(const struct model_segment *s);
 
 #endif

@@ -58,15 +58,18 @@ struct thread {
 	uint32_t id;      /* on the wire; 0: entry not in use */
 	uint32_t listing; /* number of the listing that saw it last */
 	uint16_t gil;
-	bool fresh; /* entered by the last listing, not looked at yet */
-	bool twin;  /* its kernel thread has another thread state, used later */
+	bool fresh;  /* has no run: entered by the last listing, or not chosen since */
+	bool twin;   /* its kernel thread has another thread state, used later */
+	bool chosen; /* of a subset of all, for the tick in hand */
 
 	/* The run in progress: from tick run_first on the thread was here. */
 	bool in_run;
-	uint8_t state; /* enum record_state */
+	uint8_t state;  /* enum record_state */
+	bool truncated; /* frames are missing on the root side */
 	uint32_t node;
 	uint32_t position;
 	uint64_t run_first;
+	uint64_t lost; /* ticks that were left out as the ring was full */
 
 	/* The last chain that was trusted, to see that nothing changed. */
 	uint64_t path;
@@ -75,10 +78,12 @@ struct thread {
 	/* CPU accounting (cpu.c). */
 	int32_t schedstat; /* descriptor, or -errno when it cannot be had */
 	int32_t stat;      /* descriptor, opened when asked for; -1 before */
+	bool coarse;       /* the account is that of stat: CPU time in clock ticks */
 	bool look;         /* has to be looked at when the window ends */
 	bool ask; /* runs without the GIL at times: its state is read at each tick */
 	uint64_t cpu_ns; /* at the last look */
 	uint64_t run_count;
+	uint64_t delay_ns; /* ready to run, without a CPU */
 	int64_t excess_ns; /* CPU beyond what it ran with the GIL, decaying */
 	int64_t held_ns;   /* weight of ticks seen holding the GIL in this window */
 	uint64_t running_ticks; /* of closed runs, since the last checkpoint */
@@ -169,7 +174,8 @@ struct tick_block {
 	int64_t start;
 	int64_t length;
 	int64_t end;
-	uint8_t late[512]; /* varint distances */
+	uint32_t subset_of, subset; /* threads, and those looked at; 0: all were */
+	uint8_t late[512];          /* varint distances */
 	uint32_t late_bytes;
 	uint64_t last_late;
 };
@@ -208,12 +214,14 @@ struct core {
 	int64_t polled_ns; /* when the ends were last asked for */
 	int64_t adapt_ns;
 	int64_t adapt_own_cpu, adapt_program_cpu;
-	int64_t stopped_since; /* 0: the program is not stopped */
+	int64_t first_program_cpu; /* of the program, when the task began */
+	int64_t stopped_since;     /* 0: the program is not stopped */
 	struct tick_block block;
 	int64_t last_tick_ns;
 	int64_t gap_from; /* since when no ticks are taken, and why; 0: they are */
 	enum record_gap gap_why;
 	int64_t learn_until; /* the next tick of those without strata; 0 with strata */
+	uint32_t subset_of, subset; /* threads, those looked at; 0: all are */
 
 	/* The window of cpu.c. */
 	int64_t window_ns;
@@ -222,6 +230,7 @@ struct core {
 
 	/* The interpreter. */
 	uint32_t pthread_tid_offset; /* 0: not found yet */
+	enum record_phase phase;
 	uint32_t interpreter_count;
 	uint32_t gil_count;
 	struct interpreter interpreters[MAX_INTERPRETERS];
@@ -284,10 +293,16 @@ void alive_init(struct core *c);
 /* loop.c */
 _Noreturn void loop_run(struct core *c);
 int64_t loop_now(struct core *c); /* CLOCK_MONOTONIC */
+/* Bring the counters of CPU time up to date: of the task and of the program. */
+void loop_count_cpu(struct core *c);
 void loop_find_vdso(struct core *c);
 int64_t loop_clock(int clock); /* any clock, by system call */
 
 /* sample.c */
+/* Before runs_tick(): which threads will the tick look at? */
+void sample_choose(struct core *c);
+/* The same for a thread that has only now entered the table. */
+void sample_choose_thread(struct core *c, struct thread *t);
 void sample_tick(struct core *c);
 /* Is memory as the layout says? 0, or the number of the check that failed. */
 int sample_check_layout(struct core *c);
@@ -296,6 +311,8 @@ int sample_check_layout(struct core *c);
 void walk_read(struct core *c, uint64_t ts, struct walk *w);
 /* Before it, at a tick: have the addresses translated. */
 void walk_warm(struct core *c, uint64_t ts);
+/* Does the thread execute Python code, or a C function that one has called? */
+bool walk_moves(struct core *c, uint64_t ts);
 /* Has the thread state a frame? */
 bool walk_has_frame(struct core *c, uint64_t ts);
 
@@ -339,7 +356,11 @@ bool record_put(struct core *c, struct record *r, bool control);
 
 void run_set(struct core *c, struct thread *t, uint32_t node, uint32_t position,
 	uint8_t state);
+/* Put the run in progress into the ring; it goes on. */
 void run_close(struct core *c, struct thread *t);
+/* The same, and it is over. */
+void run_end(struct core *c, struct thread *t);
+void runs_phase(struct core *c, enum record_phase phase);
 void runs_tick(struct core *c, int64_t start, int64_t length, bool late);
 void runs_spin_tick(struct core *c, int64_t from, int64_t to);
 void runs_gap(struct core *c, int64_t from, int64_t to, enum record_gap why);
@@ -351,7 +372,8 @@ bool runs_cut(struct core *c);
 void runs_publish(struct core *c);
 
 /* cpu.c */
-void cpu_open(struct core *c, struct thread *t);
+/* Returns false when there is no such thread. */
+bool cpu_open(struct core *c, struct thread *t);
 void cpu_close(struct core *c, struct thread *t);
 /* At the end of a tick: account for it and, when the window is over, look. */
 void cpu_tick(struct core *c);

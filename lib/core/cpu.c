@@ -15,6 +15,9 @@
  * A checkpoint states the kernel's figure at a tick.  Between two of them a reader
  * spreads the CPU time over the ticks seen running, so none is sent before there
  * are such ticks; what remains at the end is shown as not sampled.
+ *
+ * Where schedstat is not to be had (a kernel without it, a container that hides it),
+ * the CPU time of stat stands in, in steps of 10 ms.
  */
 #include "core/core-internal.h"
 
@@ -52,10 +55,27 @@ static int open_of_thread(struct core *c, uint32_t tid, const char *file)
 	return (int)sys_openat(c->task_directory, path, OPEN_READ);
 }
 
-void cpu_open(struct core *c, struct thread *t)
+/* From now on by stat, if it can be had. */
+static bool turn_coarse(struct core *c, struct thread *t)
+{
+	if (t->stat < 0)
+		t->stat = open_of_thread(c, t->tid, "stat");
+	t->coarse = t->stat >= 0;
+	if (t->coarse)
+		count(c, RING_NO_SCHEDSTAT, 1);
+	return t->coarse;
+}
+
+bool cpu_open(struct core *c, struct thread *t)
 {
 	t->schedstat = open_of_thread(c, t->tid, "schedstat");
 	t->look = true;
+	if (t->schedstat >= 0 || turn_coarse(c, t))
+		return true;
+	if (t->schedstat == -SYS_ENOENT)
+		return false;
+	count(c, RING_NO_SCHEDSTAT, 1);
+	return true;
 }
 
 void cpu_close(struct core *c, struct thread *t)
@@ -66,6 +86,7 @@ void cpu_close(struct core *c, struct thread *t)
 	if (t->stat > 0)
 		(void)sys_close(t->stat);
 	t->schedstat = t->stat = -1;
+	t->coarse = false;
 }
 
 static uint64_t number(const char **at, const char *end)
@@ -77,21 +98,6 @@ static uint64_t number(const char **at, const char *end)
 	while (*at < end && **at >= '0' && **at <= '9')
 		value = value * 10 + (uint64_t)(*(*at)++ - '0');
 	return value;
-}
-
-/* CPU ns and times put on a CPU; false when the thread is gone. */
-static bool read_schedstat(struct thread *t, uint64_t *ret_cpu, uint64_t *ret_runs)
-{
-	char text[96];
-	long n = t->schedstat > 0 ? sys_pread(t->schedstat, text, sizeof(text)) : -1;
-	const char *at = text;
-
-	if (n <= 0)
-		return false;
-	*ret_cpu = number(&at, text + n);
-	(void)number(&at, text + n);
-	*ret_runs = number(&at, text + n);
-	return true;
 }
 
 /* What stands behind the name in a stat file: "S 1 2 ...".  The name may hold
@@ -106,6 +112,52 @@ static long behind_name(int fd, char *text, const char **ret_at)
 			return n - i - 2;
 		}
 	return 0;
+}
+
+/* CPU time alone; false when the thread is gone. */
+static bool read_coarse(struct thread *t)
+{
+	/* The state is the first of these fields, CPU time the 12th and 13th. */
+	enum { NUMBERS_BEFORE = 10, CLOCK_TICK_NS = 10000000 };
+	char text[FILE_BYTES];
+	const char *at;
+	long n = behind_name(t->stat, text, &at);
+	const char *end = at + n;
+
+	if (n <= 0)
+		return false;
+	for (int i = 0; i < NUMBERS_BEFORE; i++)
+		(void)number(&at, end);
+	t->cpu_ns = number(&at, end) * CLOCK_TICK_NS;
+	t->cpu_ns += number(&at, end) * CLOCK_TICK_NS;
+	return true;
+}
+
+/* What the kernel says of a thread; false when it is gone, or says nothing. */
+static bool read_account(struct core *c, struct thread *t)
+{
+	char text[96];
+	const char *at = text;
+	uint64_t cpu, delay;
+
+	if (t->coarse)
+		return read_coarse(t);
+	if (t->schedstat < 0)
+		return false;
+	long n = sys_pread(t->schedstat, text, sizeof(text));
+
+	if (n < 0)
+		return false;
+	cpu = number(&at, text + n);
+	delay = number(&at, text + n);
+	t->run_count = number(&at, text + n);
+	/* It has run; a kernel without this account, or a file that hides it, has it
+	 * that it has not. */
+	if (t->run_count == 0)
+		return turn_coarse(c, t) && read_coarse(t);
+	t->cpu_ns = cpu;
+	t->delay_ns = delay;
+	return true;
 }
 
 static char state_letter(int fd)
@@ -181,8 +233,10 @@ static void send_checkpoint(struct core *c, struct thread *t)
 	record_number(&r, c->tick - c->cut_base);
 	record_number(&r, t->cpu_ns);
 	record_number(&r, t->run_count);
-	if (t->anew)
-		record_number(&r, REC_CPU_ANEW);
+	record_number(
+		&r, (t->anew ? REC_CPU_ANEW : 0) | (t->coarse ? REC_CPU_COARSE : 0));
+	record_number(&r, t->delay_ns);
+	record_number(&r, t->lost);
 	if (!record_put(c, &r, false))
 		return;
 	t->anew = false;
@@ -198,7 +252,7 @@ static void send_checkpoint(struct core *c, struct thread *t)
 void cpu_checkpoint(struct core *c, struct thread *t, bool look_now)
 {
 	if (look_now)
-		(void)read_schedstat(t, &t->cpu_ns, &t->run_count);
+		(void)read_account(c, t);
 	send_checkpoint(c, t);
 }
 
@@ -220,7 +274,7 @@ static int64_t look_at(struct core *c, struct thread *t)
 	int64_t ask_above = ASK_FLOOR_NS + ASK_STRATA * c->strata.length;
 
 	t->look = false;
-	if (!read_schedstat(t, &t->cpu_ns, &t->run_count)) {
+	if (!read_account(c, t)) {
 		c->relist = true;
 		return 0;
 	}
@@ -262,7 +316,7 @@ void cpu_resume(struct core *c)
 
 		if (t->id == 0)
 			continue;
-		(void)read_schedstat(t, &t->cpu_ns, &t->run_count);
+		(void)read_account(c, t);
 		t->anew = true;
 		send_checkpoint(c, t);
 	}

@@ -71,8 +71,9 @@ static void set_state(struct core *c, enum ring_state state)
 /* What the adaptive rate compares begins here. */
 static void start_budget(struct core *c)
 {
-	c->adapt_own_cpu = loop_clock(CLOCK_OWN_CPU);
-	c->adapt_program_cpu = cpu_of_program(c);
+	loop_count_cpu(c);
+	c->adapt_own_cpu = (int64_t)c->counters[RING_CPU_NS];
+	c->adapt_program_cpu = (int64_t)c->counters[RING_PROGRAM_NS];
 	c->adapt_ns = c->now_ns;
 }
 
@@ -148,20 +149,29 @@ static void sit_out_stop(struct core *c)
 	set_state(c, RING_RUNNING);
 }
 
+void loop_count_cpu(struct core *c)
+{
+	int64_t program = cpu_of_program(c) - c->first_program_cpu;
+
+	c->counters[RING_CPU_NS] = (uint64_t)loop_clock(CLOCK_OWN_CPU);
+	/* Once it was reaped it has no clock any more. */
+	if (program > (int64_t)c->counters[RING_PROGRAM_NS])
+		c->counters[RING_PROGRAM_NS] = (uint64_t)program;
+}
+
 static void adapt(struct core *c)
 {
-	int64_t own = loop_clock(CLOCK_OWN_CPU);
+	loop_count_cpu(c);
+
+	int64_t own = (int64_t)c->counters[RING_CPU_NS];
+	int64_t program = (int64_t)c->counters[RING_PROGRAM_NS];
 	int64_t elapsed = c->now_ns - c->adapt_ns;
 
-	c->counters[RING_CPU_NS] = (uint64_t)own;
-	if ((c->options.flags & RING_OPT_ADAPTIVE) != 0 && c->adapt_ns != 0) {
-		int64_t program = cpu_of_program(c);
-		int64_t length = strata_adapt(&c->budget, c->strata.length, elapsed,
-			own - c->adapt_own_cpu, program - c->adapt_program_cpu);
-
-		c->adapt_program_cpu = program;
-		strata_set_length(&c->strata, length);
-	}
+	if ((c->options.flags & RING_OPT_ADAPTIVE) != 0 && c->adapt_ns != 0)
+		strata_set_length(&c->strata, strata_adapt(&c->budget, c->strata.length,
+						      elapsed, own - c->adapt_own_cpu,
+						      program - c->adapt_program_cpu));
+	c->adapt_program_cpu = program;
 	c->adapt_own_cpu = own;
 	c->adapt_ns = c->now_ns;
 }
@@ -194,6 +204,7 @@ static void tick(struct core *c)
 
 static void one_stratum(struct core *c)
 {
+	sample_choose(c);
 	if (!alive_sleep(c, c->strata.tick) || !alive_check(c)) {
 		park(c);
 		return;
@@ -240,6 +251,7 @@ static _Noreturn void spin(struct core *c)
 			c->now_ns = loop_now(c);
 		} while (c->now_ns < c->learn_until);
 		c->learn_until = c->now_ns + strata_spacing(&c->strata, SPIN_NS);
+		sample_choose(c);
 		runs_spin_tick(c, before, c->now_ns);
 		before = c->now_ns;
 		tick(c);
@@ -278,6 +290,7 @@ void loop_run(struct core *c)
 	int64_t length = (int64_t)c->options.interval_ns;
 
 	c->now_ns = loop_now(c);
+	c->first_program_cpu = cpu_of_program(c);
 	send_clocks(c);
 	runs_publish(c);
 	wait_for_interpreter(c);
@@ -291,7 +304,6 @@ void loop_run(struct core *c)
 	c->now_ns = loop_now(c);
 	c->cut_ns = c->now_ns;
 	c->window_ns = c->now_ns;
-	c->adapt_program_cpu = cpu_of_program(c);
 	c->relist = c->older = true;
 	strata_init(&c->strata,
 		(uint64_t)c->now_ns ^ ((uint64_t)c->ring.header->offer.tid << 32),

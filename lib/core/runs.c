@@ -36,6 +36,17 @@ static uint64_t run_ticks(struct core *c, const struct thread *t)
 	return c->tick - t->run_first;
 }
 
+static void count_run(struct core *c, const struct thread *t, uint64_t ticks)
+{
+	count(c, RING_SAMPLES, ticks);
+	if ((t->state & REC_APPROXIMATE) != 0)
+		count(c, RING_APPROXIMATE, ticks);
+	if (c->nodes[t->node].kind == REC_NODE_UNREADABLE)
+		count(c, RING_UNREADABLE, ticks);
+	if (t->truncated)
+		count(c, RING_TRUNCATED, ticks);
+}
+
 void run_close(struct core *c, struct thread *t)
 {
 	uint64_t ticks = run_ticks(c, t);
@@ -52,8 +63,19 @@ void run_close(struct core *c, struct thread *t)
 	record_number(&r, t->state);
 	record_number(&r, t->run_first - c->cut_base);
 	record_number(&r, ticks);
-	count(c, record_put(c, &r, false) ? RING_SAMPLES : RING_LOST_FULL, ticks);
+	if (record_put(c, &r, false)) {
+		count_run(c, t, ticks);
+	} else {
+		count(c, RING_LOST_FULL, ticks);
+		t->lost += ticks;
+	}
 	t->run_first = c->tick;
+}
+
+void run_end(struct core *c, struct thread *t)
+{
+	run_close(c, t);
+	t->in_run = false;
 }
 
 void run_set(struct core *c, struct thread *t, uint32_t node, uint32_t position,
@@ -74,6 +96,7 @@ static void flush_block(struct core *c)
 {
 	struct tick_block *b = &c->block;
 	bool spin = (c->options.flags & RING_OPT_SPIN) != 0;
+	bool limited = !spin && b->length > (int64_t)c->options.interval_ns;
 	struct record r;
 
 	if (b->count == 0)
@@ -84,7 +107,13 @@ static void flush_block(struct core *c)
 	record_number(&r, (uint64_t)b->start);
 	record_number(
 		&r, (uint64_t)(spin ? (b->end - b->start) / b->count : b->length));
-	record_number(&r, spin ? REC_TICKS_SPIN : 0);
+	record_number(&r, (spin ? REC_TICKS_SPIN : 0) |
+				  (limited ? REC_TICKS_LIMITED : 0) |
+				  (b->subset_of != 0 ? REC_TICKS_SUBSET : 0));
+	if (b->subset_of != 0) {
+		record_number(&r, b->subset_of);
+		record_number(&r, b->subset);
+	}
 	record_number(&r, b->late_count);
 	memcpy(r.at, b->late, b->late_bytes);
 	r.at += b->late_bytes;
@@ -104,6 +133,14 @@ static void start_block(struct core *c, int64_t start, int64_t length)
 	c->block.start = start;
 	c->block.length = length;
 	c->block.end = start;
+	c->block.subset_of = c->subset_of;
+	c->block.subset = c->subset;
+}
+
+/* Are the threads that are looked at as many, of as many, as in the block? */
+static bool same_subset(const struct core *c)
+{
+	return c->block.subset_of == c->subset_of && c->block.subset == c->subset;
 }
 
 void runs_tick(struct core *c, int64_t start, int64_t length, bool late)
@@ -111,7 +148,7 @@ void runs_tick(struct core *c, int64_t start, int64_t length, bool late)
 	struct tick_block *b = &c->block;
 
 	if (b->count == 0 || b->end != start || b->length != length ||
-		b->late_bytes + VARINT_MAX_BYTES > sizeof(b->late)) {
+		!same_subset(c) || b->late_bytes + VARINT_MAX_BYTES > sizeof(b->late)) {
 		flush_block(c);
 		start_block(c, start, length);
 	}
@@ -127,6 +164,8 @@ void runs_tick(struct core *c, int64_t start, int64_t length, bool late)
 		count(c, RING_LATE, 1);
 	}
 	c->counters[RING_STRATUM_NS] = (uint64_t)length;
+	if (length > (int64_t)c->options.interval_ns)
+		count(c, RING_LIMITED_NS, (uint64_t)length);
 }
 
 void runs_spin_tick(struct core *c, int64_t from, int64_t to)
@@ -138,7 +177,7 @@ void runs_spin_tick(struct core *c, int64_t from, int64_t to)
 	if (b->count != 0) {
 		int64_t mean = (b->end - b->start) / b->count;
 
-		if (b->end != from || b->count == SPIN_BLOCK ||
+		if (b->end != from || b->count == SPIN_BLOCK || !same_subset(c) ||
 			weight > mean * 4 + SPIN_SLACK_NS)
 			flush_block(c);
 	}
@@ -172,6 +211,22 @@ void runs_end_gap(struct core *c, int64_t now)
 	if (c->gap_from != 0)
 		runs_gap(c, c->gap_from, now, c->gap_why);
 	c->gap_from = 0;
+}
+
+void runs_phase(struct core *c, enum record_phase phase)
+{
+	struct record r;
+
+	if (c->phase == phase)
+		return;
+	for (uint32_t i = 0; i < c->thread_count; i++)
+		if (c->threads[i].id != 0)
+			run_close(c, &c->threads[i]);
+	c->phase = phase;
+	record_begin(&r, REC_PHASE);
+	record_number(&r, phase);
+	record_number(&r, c->tick - c->cut_base);
+	(void)record_put(c, &r, true);
 }
 
 bool runs_cut(struct core *c)

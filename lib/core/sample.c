@@ -114,6 +114,11 @@ static uint32_t teach(struct core *c, const struct walk *w, uint32_t frames)
 
 /* --- one thread --- */
 
+static bool on_cpu_alone(const struct core *c)
+{
+	return (c->options.flags & RING_OPT_ONCPU) != 0;
+}
+
 /* Has nobody taken the GIL since the tick began, and is it not this thread's? */
 static bool still(struct core *c, const struct thread *t)
 {
@@ -222,7 +227,6 @@ static struct walk *graft(struct walk *torn, struct walk *whole)
 
 static struct place unreadable(struct core *c)
 {
-	count(c, RING_UNREADABLE, 1);
 	return (struct place){
 		.approximate = true,
 		.position = PY_NO_POSITION,
@@ -284,17 +288,46 @@ static struct place settle(struct core *c, struct thread *t)
 	return p.node != 0 ? p : unreadable(c);
 }
 
-static uint8_t state_of(struct core *c, struct thread *t, bool holds)
+/*
+ * Is the collector at work, under the frame that was read?  Not while Python code runs
+ * that it has called, such as a finalizer: then the frame is another one than that
+ * which the collector came upon, where the version tells, or it moves on.
+ */
+static bool collects(struct core *c, const struct thread *t)
 {
 	const struct py_layout *l = &c->layout;
 	uint64_t gc = (l->flags & PY_GC_IN_RUNTIME) != 0 ? c->options.runtime
 							 : t->interpreter;
 	uint32_t collecting = 0;
+	uint64_t frame = 0;
 
-	if (!holds)
-		return cpu_runs_outside(c, t) ? REC_RUNNING : 0;
 	(void)load32(gc + l->gc_collecting, &collecting);
-	return (uint8_t)(REC_RUNNING | REC_GIL | (collecting != 0 ? REC_GC : 0));
+	if (collecting == 0)
+		return false;
+	if (l->gc_frame == PY_NONE)
+		return !walk_moves(c, t->ts);
+	(void)load64(gc + l->gc_frame, &frame);
+	return frame == 0 || c->walks[0].stored == 0 ||
+	       c->walks[0].frame[0].at == frame;
+}
+
+/* Of a thread that does not hold the GIL. */
+static uint8_t state_without_gil(struct core *c, struct thread *t)
+{
+	uint32_t requested = 0;
+
+	if (c->layout.ts_gil_requested != PY_NONE)
+		(void)load32(t->ts + c->layout.ts_gil_requested, &requested);
+	return (uint8_t)((cpu_runs_outside(c, t) ? REC_RUNNING : 0) |
+			 (requested == 1 ? REC_GIL_WAIT : 0));
+}
+
+/* Of the one that walks[0] was read of. */
+static uint8_t state_of(struct core *c, struct thread *t, bool holds)
+{
+	if (!holds)
+		return state_without_gil(c, t);
+	return (uint8_t)(REC_RUNNING | REC_GIL | (collects(c, t) ? REC_GC : 0));
 }
 
 /* Enter what a thread's chain, read into walks[0], shows. */
@@ -310,8 +343,7 @@ static void enter(struct core *c, struct thread *t, bool holds)
 		read_again = true;
 		walk_read(c, t->ts, w);
 		if (w->frames == 0 && w->complete) {
-			run_close(c, t);
-			t->in_run = false;
+			run_end(c, t);
 			count(c, RING_NO_FRAMES, 1);
 			return;
 		}
@@ -324,26 +356,24 @@ static void enter(struct core *c, struct thread *t, bool holds)
 		c->relist = true;
 		return;
 	}
-	if (t->twin) {
-		run_close(c, t);
-		t->in_run = false;
-		return;
-	}
 	uint8_t state = state_of(c, t, holds);
 
-	if (p.approximate) {
-		state |= REC_APPROXIMATE;
-		count(c, RING_APPROXIMATE, 1);
+	if (t->twin || (on_cpu_alone(c) && (state & REC_RUNNING) == 0)) {
+		run_end(c, t);
+		return;
 	}
+	if (p.approximate)
+		state |= REC_APPROXIMATE;
 	if (p.node == 0) {
 		/* Its place could not be sent. */
-		run_close(c, t);
-		t->in_run = false;
+		run_end(c, t);
 		count(c, RING_LOST_FULL, 1);
+		t->lost++;
 		t->fresh = true;
 		return;
 	}
 	run_set(c, t, p.node, p.position, state);
+	t->truncated = w->complete && w->frames > w->stored;
 }
 
 /*
@@ -398,6 +428,26 @@ static void read_ledger(struct core *c, struct gil *g)
 	count(c, RING_GIL_SWITCHES, c->all_changed ? 0 : g->new_switches);
 }
 
+static bool is_chosen(const struct core *c, const struct thread *t)
+{
+	return c->subset_of == 0 || t->chosen;
+}
+
+/* Is the last holder of a GIL to be looked at?  It may have let go of it and run on. */
+static bool is_wanted(struct core *c, const struct gil *g, struct thread *t)
+{
+	return is_chosen(c, t) &&
+	       (g->locked || !on_cpu_alone(c) || cpu_runs_outside(c, t));
+}
+
+/* Nothing is told of it until it is looked at again. */
+static void leave_out(struct core *c, struct thread *t)
+{
+	if (t->in_run)
+		run_end(c, t);
+	t->fresh = true;
+}
+
 /*
  * Its chain is read before anything else of it: what is loaded from the lines that a
  * running thread writes makes its next writes wait for them, and which frame is seen
@@ -407,8 +457,9 @@ static void read_ledger(struct core *c, struct gil *g)
 static void look_at_holder(struct core *c, struct gil *g)
 {
 	struct thread *t = g->holder != 0 ? thread_find(c, g->holder) : NULL;
+	bool wanted = t != NULL && is_wanted(c, g, t);
 
-	if (t != NULL) {
+	if (wanted) {
 		walk_warm(c, t->ts);
 		walk_thread(c, t);
 	}
@@ -418,7 +469,9 @@ static void look_at_holder(struct core *c, struct gil *g)
 		t = g->holder != 0 ? thread_find(c, g->holder) : NULL;
 		if (t == NULL)
 			return;
-		walk_thread(c, t);
+		wanted = is_wanted(c, g, t);
+		if (wanted)
+			walk_thread(c, t);
 		if (!thread_same(c, t)) {
 			c->relist = true;
 			return;
@@ -429,7 +482,10 @@ static void look_at_holder(struct core *c, struct gil *g)
 		t->held_ns += c->strata.length;
 		t->look = true;
 	}
-	enter(c, t, g->locked);
+	if (wanted)
+		enter(c, t, g->locked);
+	else
+		leave_out(c, t);
 }
 
 static bool heads_moved(struct core *c)
@@ -453,9 +509,19 @@ static bool any_switched(struct core *c)
 	return false;
 }
 
+static void look_if_running(struct core *c, struct thread *t)
+{
+	if (cpu_runs_outside(c, t))
+		look(c, t);
+	else
+		leave_out(c, t);
+}
+
 /* Threads that do not hold the GIL but may have since the last tick. */
 static void look_at_others(struct core *c)
 {
+	bool tells_waiting = c->layout.ts_gil_requested != PY_NONE;
+
 	for (uint32_t i = 0; i < c->thread_count; i++) {
 		struct thread *t = &c->threads[i];
 
@@ -466,14 +532,18 @@ static void look_at_others(struct core *c)
 		if (t->ts == g->holder)
 			continue;
 		t->look |= t->ask;
-		if (t->fresh || c->all_changed || g->new_switches > 1 ||
-			g->interpreters > 1 ||
-			(g->new_switches == 1 && t->ts == g->old_holder))
+		if (!is_chosen(c, t))
+			leave_out(c, t);
+		else if (on_cpu_alone(c))
+			look_if_running(c, t);
+		else if (t->fresh || c->all_changed || g->new_switches > 1 ||
+			 g->interpreters > 1 ||
+			 (g->new_switches == 1 && t->ts == g->old_holder))
 			look(c, t);
-		else if (t->ask && t->in_run)
+		else if (t->in_run && (t->ask || tells_waiting))
 			run_set(c, t, t->node, t->position,
-				(uint8_t)((t->state & ~REC_RUNNING) |
-					  state_of(c, t, false)));
+				(uint8_t)((t->state & REC_APPROXIMATE) |
+					  state_without_gil(c, t)));
 	}
 }
 
@@ -483,9 +553,43 @@ static void look_at_fresh(struct core *c)
 	for (uint32_t i = 0; i < c->thread_count; i++) {
 		struct thread *t = &c->threads[i];
 
-		if (t->id != 0 && t->fresh && t->gil < c->gil_count &&
-			t->ts != c->gils[t->gil].holder)
+		if (t->id == 0 || !t->fresh || !is_chosen(c, t) ||
+			t->gil >= c->gil_count || t->ts == c->gils[t->gil].holder)
+			continue;
+		if (on_cpu_alone(c))
+			look_if_running(c, t);
+		else
 			look(c, t);
+	}
+}
+
+void sample_choose_thread(struct core *c, struct thread *t)
+{
+	t->chosen =
+		c->subset_of == 0 || strata_draw(&c->strata, c->subset_of) < c->subset;
+}
+
+/*
+ * Each of the threads with the same chance, and so many of them: so many of those that
+ * are left, over those that are left.
+ */
+void sample_choose(struct core *c)
+{
+	uint32_t left = c->thread_count - c->free_threads;
+	uint32_t wanted = c->options.max_threads;
+
+	c->subset_of = c->subset = 0;
+	if (wanted == 0 || left <= wanted)
+		return;
+	c->subset_of = left;
+	c->subset = wanted;
+	for (uint32_t i = 0; i < c->thread_count; i++) {
+		struct thread *t = &c->threads[i];
+
+		if (t->id == 0)
+			continue;
+		t->chosen = strata_draw(&c->strata, left--) < wanted;
+		wanted -= t->chosen;
 	}
 }
 
@@ -494,17 +598,28 @@ static void end_all_runs(struct core *c)
 	for (uint32_t i = 0; i < c->thread_count; i++) {
 		if (c->threads[i].id == 0)
 			continue;
-		run_close(c, &c->threads[i]);
-		c->threads[i].in_run = false;
+		run_end(c, &c->threads[i]);
 	}
+}
+
+static enum record_phase phase(struct core *c)
+{
+	const struct py_layout *l = &c->layout;
+	uint64_t finalizing = 0;
+	uint32_t initialized = 1;
+
+	(void)load64(c->options.runtime + l->rt_finalizing, &finalizing);
+	if (l->rt_initialized != PY_NONE)
+		(void)load32(c->options.runtime + l->rt_initialized, &initialized);
+	return finalizing != 0    ? REC_PHASE_FINALIZING
+	       : initialized == 0 ? REC_PHASE_STARTING
+				  : REC_PHASE_RUNNING;
 }
 
 void sample_tick(struct core *c)
 {
-	uint64_t finalizing = 0;
-
-	(void)load64(c->options.runtime + c->layout.rt_finalizing, &finalizing);
-	if (finalizing != 0 || !threads_interpreters(c)) {
+	runs_phase(c, phase(c));
+	if (!threads_interpreters(c)) {
 		end_all_runs(c);
 		c->all_changed = true;
 		return;

@@ -42,6 +42,11 @@ int64_t strata_spacing(struct strata *s, int64_t mean)
 	return mean / 2 + (int64_t)((uint64_t)mean * high >> 32);
 }
 
+uint32_t strata_draw(struct strata *s, uint32_t n)
+{
+	return (uint32_t)((draw(s) >> 32) * n >> 32);
+}
+
 void strata_set_length(struct strata *s, int64_t length)
 {
 	s->next_length = length;

@@ -32,6 +32,9 @@ void strata_init(struct strata *s, uint64_t seed, int64_t now, int64_t length);
  */
 int64_t strata_spacing(struct strata *s, int64_t mean);
 
+/* Any number below n, each with the same chance.  n: above 0. */
+uint32_t strata_draw(struct strata *s, uint32_t n);
+
 /* Length of the strata after this one. */
 void strata_set_length(struct strata *s, int64_t length);
 

@@ -546,8 +546,7 @@ void task_leave(struct core *c, enum ring_leave why, int detail)
 	if (c->options.interval_ns != 0)
 		(void)runs_cut(c);
 	runs_end_gap(c, loop_now(c));
-	c->counters[RING_CPU_NS] =
-		(uint64_t)loop_clock(3 /* CLOCK_THREAD_CPUTIME_ID */);
+	loop_count_cpu(c);
 	record_begin(&r, REC_END);
 	record_number(&r, why);
 	record_number(&r, varint_fold(detail));

@@ -275,13 +275,11 @@ static void enter_thread(struct core *c, const struct interpreter *in, uint64_t 
 		.stat = -1,
 	};
 	/* A thread state without a kernel thread: left over from a fork in C. */
-	cpu_open(c, t);
-	if (t->schedstat == -SYS_ENOENT) {
+	if (!cpu_open(c, t)) {
 		release_entry(c, t);
 		return;
 	}
-	if (t->schedstat < 0)
-		count(c, RING_NO_SCHEDSTAT, 1);
+	sample_choose_thread(c, t);
 	record_begin(&r, REC_THREAD);
 	record_number(&r, t->id);
 	record_number(&r, tid);

@@ -296,6 +296,27 @@ void walk_warm(struct core *c, uint64_t ts)
 		touch_page(c->raw[i].at);
 }
 
+bool walk_moves(struct core *c, uint64_t ts)
+{
+	/* Longer than most instructions take, calls of C functions included. */
+	enum { LOOK_NS = 6000, LOOKS_AT_ONCE = 16 };
+	int64_t end = loop_now(c) + LOOK_NS;
+	struct py_frame first, f;
+	uint64_t leaf, at;
+
+	if (!py_frame_first(NULL, &c->layout, ts, &leaf) ||
+		!read_frame(&c->layout, leaf, &first))
+		return false;
+	do {
+		for (unsigned i = 0; i < LOOKS_AT_ONCE; i++)
+			if (!py_frame_first(NULL, &c->layout, ts, &at) || at != leaf ||
+				!read_frame(&c->layout, at, &f) ||
+				f.instr != first.instr)
+				return true;
+	} while (loop_now(c) < end);
+	return false;
+}
+
 bool walk_has_frame(struct core *c, uint64_t ts)
 {
 	uint64_t at;

@@ -59,15 +59,16 @@ enum file_record_type {
 	FILE_GAP = 20,
 	FILE_CLOCK = 21,
 	FILE_COUNTERS = 22,
+	FILE_PHASE = 24,
 	FILE_MARK = FILE_OPTIONAL | 23,
 	FILE_SUMMARY = 32,
 };
 
 /* A run's first number: state, a flag, and its ticks. */
 enum {
-	FILE_RUN_STATE_MASK = 0xf,
-	FILE_RUN_SKIP = 0x10,
-	FILE_RUN_TICKS_SHIFT = 5,
+	FILE_RUN_STATE_MASK = 0x1f,
+	FILE_RUN_SKIP = 0x20,
+	FILE_RUN_TICKS_SHIFT = 6,
 };
 
 enum file_why {
@@ -92,14 +93,18 @@ enum file_segment_flags {
 	FILE_SEGMENT_ADAPTIVE = 1,
 	FILE_SEGMENT_SPIN = 2,
 	FILE_SEGMENT_CONTINUED = 4, /* it began in another file */
+	FILE_SEGMENT_ONCPU = 8,     /* of threads that ran alone */
 };
 
 enum file_ticks_flags {
 	FILE_TICKS_MEAN = 1,
+	FILE_TICKS_LIMITED = 2, /* longer than asked for, for the overhead limit */
+	FILE_TICKS_SUBSET = 4,  /* not all threads were looked at */
 };
 
 enum file_cpu_flags {
-	FILE_CPU_ANEW = 1, /* no ticks since the one before */
+	FILE_CPU_ANEW = 1,   /* no ticks since the one before */
+	FILE_CPU_COARSE = 2, /* in steps of a clock tick, and nothing but CPU time */
 };
 
 /* Texts are borrowed wherever they stand in these structs; they need not end in a
@@ -177,6 +182,8 @@ struct file_ticks {
 	uint64_t start_ns;
 	uint64_t length_ns;
 	uint32_t flags;       /* enum file_ticks_flags */
+	uint32_t subset_of;   /* threads; with FILE_TICKS_SUBSET, else 0 */
+	uint32_t subset;      /* of these, those looked at */
 	const uint64_t *late; /* ticks, rising */
 	uint32_t late_count;
 };
@@ -195,7 +202,15 @@ struct file_cpu {
 	uint64_t tick;
 	uint64_t cpu_ns;
 	uint64_t run_count;
-	uint32_t flags; /* enum file_cpu_flags */
+	uint32_t flags;    /* enum file_cpu_flags */
+	uint64_t delay_ns; /* so far, ready to run without a CPU */
+	uint64_t lost;     /* ticks so far that were left out for want of room */
+};
+
+struct file_phase {
+	uint32_t segment;
+	uint32_t phase; /* enum record_phase */
+	uint64_t tick;  /* from it on */
 };
 
 struct file_gap {
@@ -222,6 +237,8 @@ struct file_summary {
 	uint64_t samples;
 	uint64_t lost;
 	uint64_t mono_ns;
+	uint64_t elapsed_ns;      /* that the recorder ran, in the time of this file */
+	uint64_t recorder_cpu_ns; /* that it used in it */
 };
 
 #endif

@@ -466,6 +466,12 @@ static void get_ticks(
 	t->start_ns = varint_get(v);
 	t->length_ns = varint_get(v);
 	t->flags = varint_get_max(v, UINT32_MAX);
+	t->subset_of = t->subset = 0;
+	if ((t->flags & FILE_TICKS_SUBSET) != 0) {
+		t->subset_of = varint_get_max(v, FILE_THREADS_MAX);
+		t->subset = varint_get_max(v, FILE_THREADS_MAX);
+		v->bad |= t->subset == 0 || t->subset > t->subset_of;
+	}
 	t->late_count = varint_get_max(v, FILE_RAW_MAX);
 	if (t->count == 0 || t->count > UINT32_MAX || t->first > UINT64_MAX / 4 ||
 		t->start_ns > INT64_MAX / 2 ||
@@ -542,13 +548,21 @@ static bool next_run(struct file_reader *r, struct file_run *run)
 	return true;
 }
 
+/* A member that a writer may leave out at the end of a record: 0 then. */
+static uint64_t get_added(struct varint_reader *v)
+{
+	return v->at < v->end ? varint_get(v) : 0;
+}
+
 static void get_cpu(struct file_reader *r, struct varint_reader *v, struct file_cpu *c)
 {
 	c->thread = get_thread(r, v);
 	c->tick = varint_get(v);
 	c->cpu_ns = varint_get(v);
 	c->run_count = varint_get(v);
-	c->flags = v->at < v->end ? varint_get_max(v, UINT32_MAX) : 0;
+	c->flags = (uint32_t)get_added(v);
+	c->delay_ns = get_added(v);
+	c->lost = get_added(v);
 	if (v->bad || c->tick > UINT64_MAX / 8)
 		v->bad = true;
 	else
@@ -625,6 +639,11 @@ static bool decode(struct file_reader *r, unsigned type, struct varint_reader *v
 	case FILE_CPU:
 		get_cpu(r, v, &ret->cpu);
 		return true;
+	case FILE_PHASE:
+		ret->phase.segment = get_ref(v, r->segments.highest, false);
+		ret->phase.phase = varint_get_max(v, 255);
+		ret->phase.tick = varint_get(v);
+		return true;
 	case FILE_GAP:
 		ret->gap.segment = get_ref(v, r->segments.highest, false);
 		ret->gap.from_ns = varint_get(v);
@@ -650,6 +669,8 @@ static bool decode(struct file_reader *r, unsigned type, struct varint_reader *v
 		ret->summary.samples = varint_get(v);
 		ret->summary.lost = varint_get(v);
 		ret->summary.mono_ns = varint_get(v);
+		ret->summary.elapsed_ns = get_added(v);
+		ret->summary.recorder_cpu_ns = get_added(v);
 		r->complete = !v->bad;
 		return true;
 	default:

@@ -47,6 +47,7 @@ struct base {
 	uint64_t tick;  /* in the chunk in hand, once that says so */
 	uint64_t next;  /* in the next chunk */
 	uint64_t chunk; /* the last one that says */
+	uint32_t phase; /* said with it, if it is not the usual one */
 };
 
 struct file_writer {
@@ -542,6 +543,17 @@ void file_writer_base(struct file_writer *w, uint32_t segment, uint64_t tick)
 	base_of(w, segment)->next = tick;
 }
 
+static void add_phase(
+	struct file_writer *w, uint32_t segment, uint32_t phase, uint64_t tick)
+{
+	struct buf *b = begin(w);
+
+	buf_add_uvarint(b, segment);
+	buf_add_uvarint(b, phase);
+	buf_add_uvarint(b, tick);
+	end(w, &w->ticks, FILE_PHASE);
+}
+
 /* The base, said in this chunk. */
 static uint64_t base_said(struct file_writer *w, uint32_t segment)
 {
@@ -555,6 +567,8 @@ static uint64_t base_said(struct file_writer *w, uint32_t segment)
 		buf_add_uvarint(b, segment);
 		buf_add_uvarint(b, base->tick);
 		end(w, &w->ticks, FILE_BASE);
+		if (base->phase != REC_PHASE_RUNNING)
+			add_phase(w, segment, base->phase, base->tick);
 	}
 	return base->tick;
 }
@@ -570,6 +584,10 @@ void file_writer_ticks(struct file_writer *w, const struct file_ticks *t)
 	buf_add_uvarint(b, t->start_ns);
 	buf_add_uvarint(b, t->length_ns);
 	buf_add_uvarint(b, t->flags);
+	if ((t->flags & FILE_TICKS_SUBSET) != 0) {
+		buf_add_uvarint(b, t->subset_of);
+		buf_add_uvarint(b, t->subset);
+	}
 	buf_add_uvarint(b, t->late_count);
 	for (uint32_t i = 0; i < t->late_count; i++) {
 		buf_add_uvarint(b, t->late[i] - last);
@@ -629,9 +647,17 @@ void file_writer_cpu(struct file_writer *w, uint32_t segment, const struct file_
 	buf_add_uvarint(b, c->tick - base);
 	buf_add_uvarint(b, c->cpu_ns);
 	buf_add_uvarint(b, c->run_count);
-	if (c->flags != 0)
-		buf_add_uvarint(b, c->flags);
+	buf_add_uvarint(b, c->flags);
+	buf_add_uvarint(b, c->delay_ns);
+	buf_add_uvarint(b, c->lost);
 	end(w, &w->samples, FILE_CPU);
+}
+
+void file_writer_phase(struct file_writer *w, const struct file_phase *p)
+{
+	(void)base_said(w, p->segment);
+	base_of(w, p->segment)->phase = p->phase;
+	add_phase(w, p->segment, p->phase, p->tick);
 }
 
 void file_writer_gap(struct file_writer *w, const struct file_gap *g)
@@ -814,6 +840,8 @@ static int write_rest(
 	buf_add_uvarint(b, summary->samples);
 	buf_add_uvarint(b, summary->lost);
 	buf_add_uvarint(b, summary->mono_ns);
+	buf_add_uvarint(b, summary->elapsed_ns);
+	buf_add_uvarint(b, summary->recorder_cpu_ns);
 	buf_clear(&w->raw);
 	end(w, &w->raw, FILE_SUMMARY);
 	r = write_chunk(w, FILE_CHUNK_END, &w->raw);

@@ -38,11 +38,20 @@ struct thread {
 struct block {
 	uint64_t first, count;
 	int64_t start_ns, length_ns;
+	uint32_t subset_of, subset; /* 0: every thread was looked at */
+};
+
+/* From a tick on. */
+struct phase {
+	uint64_t tick;
+	uint32_t state; /* enum load_state, 0 */
 };
 
 struct segment {
 	struct block *blocks; /* of the chunks that are still needed */
 	size_t block_count, block_capacity;
+	struct phase *phases; /* likewise */
+	size_t phase_count, phase_capacity;
 };
 
 struct loader {
@@ -114,7 +123,55 @@ static void add_ticks(struct loader *l, const struct file_ticks *t)
 		.count = t->count,
 		.start_ns = (int64_t)t->start_ns,
 		.length_ns = (int64_t)t->length_ns,
+		.subset_of = t->subset_of,
+		.subset = t->subset,
 	};
+	model_add_ticks(l->m, t);
+}
+
+static void add_phase(struct loader *l, const struct file_phase *p)
+{
+	struct segment *s = segment_of(l, model_segment_of_file(l->m, p->segment));
+	uint32_t state = p->phase == REC_PHASE_STARTING     ? LOAD_STARTING
+			 : p->phase == REC_PHASE_FINALIZING ? LOAD_FINALIZING
+							    : 0;
+
+	const struct phase *last =
+		s->phase_count != 0 ? &s->phases[s->phase_count - 1] : NULL;
+
+	/* Said again, it holds on; and they come in order. */
+	if (last != NULL && (last->state == state || last->tick > p->tick))
+		return;
+	s->phases = xgrow(
+		s->phases, s->phase_count, &s->phase_capacity, sizeof(*s->phases));
+	s->phases[s->phase_count++] = (struct phase){ p->tick, state };
+}
+
+static uint32_t phase_at(const struct segment *s, uint64_t tick)
+{
+	size_t low = 0, high = s->phase_count;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (s->phases[middle].tick <= tick)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low != 0 ? s->phases[low - 1].state : 0;
+}
+
+/* What n ticks of a block weigh: each thread was looked at by a part of them alone. */
+static int64_t weight_of(const struct block *b, uint64_t n)
+{
+	int64_t wall = (int64_t)n * b->length_ns;
+
+	if (b->subset == 0)
+		return wall;
+	double all = (double)wall * b->subset_of / b->subset;
+
+	return all < (double)MOST_NS ? (int64_t)all : MOST_NS;
 }
 
 /* The block a tick lies in, or NULL. */
@@ -153,7 +210,7 @@ static bool weigh(const struct segment *s, uint64_t first, uint64_t ticks,
 			n = ticks;
 		if (*ret_start == 0)
 			*ret_start = b->start_ns + (int64_t)skipped * b->length_ns;
-		wall = add_ns(wall, (int64_t)n * b->length_ns);
+		wall = add_ns(wall, weight_of(b, n));
 		first += n;
 		ticks -= n;
 	}
@@ -207,6 +264,7 @@ static void weigh_runs(struct loader *l, uint32_t number, struct thread *t)
 	for (; t->weighed < t->run_count; t->weighed++) {
 		struct pending *p = &t->runs[t->weighed];
 
+		p->state |= phase_at(s, p->first);
 		if (!weigh(s, p->first, p->ticks, &p->start_ns, &p->wall_ns))
 			p->wall_ns = 0;
 	}
@@ -230,7 +288,7 @@ static void give_not_sampled(struct loader *l, uint32_t number, int64_t cpu_ns)
 	struct load_run r = {
 		.segment = model_thread(l->m, number)->segment,
 		.thread = number,
-		.stack = model_special_stack(l->m, MODEL_NOT_SAMPLED),
+		.stack = model_special_stack(l->m, 0, MODEL_NOT_SAMPLED),
 		.state = REC_RUNNING,
 		.cpu_ns = cpu_ns,
 		.cpu_scaled = true,
@@ -413,12 +471,15 @@ static void on_end(struct loader *l)
 static void add_run(struct loader *l, const struct file_run *r)
 {
 	struct thread *t = thread_of(l, model_thread_of_file(l->m, r->thread));
+	uint32_t stack = model_stack_of_run(l->m, r->node, r->line);
 
+	if ((r->state & REC_GC) != 0)
+		stack = model_special_stack(l->m, stack, MODEL_GC);
 	t->runs = xgrow(t->runs, t->run_count, &t->run_capacity, sizeof(*t->runs));
 	t->runs[t->run_count++] = (struct pending){
 		.first = r->first,
 		.ticks = r->ticks,
-		.stack = model_stack_of_run(l->m, r->node, r->line),
+		.stack = stack,
 		.state = r->state,
 	};
 }
@@ -427,6 +488,7 @@ static void add_account(struct loader *l, const struct file_cpu *c)
 {
 	struct thread *t = thread_of(l, model_thread_of_file(l->m, c->thread));
 
+	model_add_account(l->m, c);
 	t->accounts = xgrow(t->accounts, t->account_count, &t->account_capacity,
 		sizeof(*t->accounts));
 	t->accounts[t->account_count++] = (struct account){
@@ -466,6 +528,9 @@ static void on_record(struct loader *l, const struct file_record *r)
 	case FILE_CPU:
 		add_account(l, &r->cpu);
 		break;
+	case FILE_PHASE:
+		add_phase(l, &r->phase);
+		break;
 	case FILE_GAP:
 		model_add_gap(l->m, &r->gap);
 		break;
@@ -474,6 +539,9 @@ static void on_record(struct loader *l, const struct file_record *r)
 		break;
 	case FILE_CLOCK:
 		model_add_clock(l->m, &r->clock);
+		break;
+	case FILE_SUMMARY:
+		model_add_summary(l->m, &r->summary);
 		break;
 	case FILE_COUNTERS:
 		model_add_counters(l->m, r->counters.segment, r->counters.counters,
@@ -490,7 +558,7 @@ static void start_over(struct loader *l)
 	for (size_t i = 0; i < l->thread_count; i++)
 		l->threads[i].has_account = false;
 	for (size_t i = 0; i < l->segment_count; i++)
-		l->segments[i].block_count = 0;
+		l->segments[i].block_count = l->segments[i].phase_count = 0;
 }
 
 static void free_loader(struct loader *l)
@@ -500,8 +568,10 @@ static void free_loader(struct loader *l)
 		free(l->threads[i].accounts);
 	}
 	free(l->threads);
-	for (size_t i = 0; i < l->segment_count; i++)
+	for (size_t i = 0; i < l->segment_count; i++) {
 		free(l->segments[i].blocks);
+		free(l->segments[i].phases);
+	}
 	free(l->segments);
 	free(l->listed);
 	free(l->batch);

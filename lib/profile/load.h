@@ -13,11 +13,17 @@
 #include "base/err.h"
 #include "profile/model.h"
 
+/* Above the bits of enum record_state: what the interpreter was in the middle of. */
+enum load_state {
+	LOAD_STARTING = 1 << 8,
+	LOAD_FINALIZING = 1 << 9,
+};
+
 /* A run, or what became of it: what one thread was seen at for some ticks. */
 struct load_run {
 	uint32_t segment, thread; /* of the model */
 	uint32_t stack;
-	uint32_t state; /* enum record_state */
+	uint32_t state; /* enum record_state, enum load_state */
 	uint64_t tick;  /* the first */
 	uint64_t ticks;
 	int64_t start_ns; /* of its first stratum, monotonic; 0 when not known */

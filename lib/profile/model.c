@@ -48,6 +48,7 @@ struct model {
 	struct hash_index thread_index; /* by segment and number in the file */
 	struct model_mark *marks;
 	size_t mark_count, mark_capacity;
+	struct model_recorder recorder;
 
 	/* Of the epoch and recording in hand. */
 	struct map string_map, function_map, segment_map, thread_map;
@@ -158,6 +159,11 @@ size_t model_stack_count(const struct model *m)
 	return m->stack_count;
 }
 
+struct model_recorder model_recorder(const struct model *m)
+{
+	return m->recorder;
+}
+
 size_t model_mark_count(const struct model *m)
 {
 	return m->mark_count;
@@ -199,6 +205,8 @@ const char *model_special_name(const struct model_frame *f, char *text, size_t s
 		return "[unreadable]";
 	case MODEL_NOT_SAMPLED:
 		return "[cpu not sampled]";
+	case MODEL_GC:
+		return "[gc]";
 	case MODEL_PYTHON:
 		break;
 	}
@@ -584,7 +592,7 @@ void model_add_thread(struct model *m, const struct file_thread *t)
 			&m->threads[m->thread_map.to[t->thread - 1] - 1];
 
 		free(old->name);
-		*old = k;
+		old->name = k.name;
 		return;
 	}
 	struct model_thread *earlier = find_thread(m, &k);
@@ -607,6 +615,42 @@ void model_add_thread(struct model *m, const struct file_thread *t)
 		(uint32_t)m->thread_count++, hash_of_thread, m);
 	/* Plus 1: threads of a file may have holes. */
 	map_set(&m->thread_map, t->thread, (uint32_t)m->thread_count);
+}
+
+void model_add_account(struct model *m, const struct file_cpu *c)
+{
+	struct model_thread *t = &m->threads[model_thread_of_file(m, c->thread)];
+
+	/* What lies before the first one, or in a pause, was not sampled. */
+	if (t->accounted && (c->flags & FILE_CPU_ANEW) == 0) {
+		if (c->delay_ns > t->last_delay_ns)
+			t->delay_ns += c->delay_ns - t->last_delay_ns;
+		if (c->run_count > t->last_runs)
+			t->runs += c->run_count - t->last_runs;
+	}
+	t->accounted = true;
+	t->coarse |= (c->flags & FILE_CPU_COARSE) != 0;
+	t->last_delay_ns = c->delay_ns;
+	t->last_runs = c->run_count;
+	if (c->lost > t->lost)
+		t->lost = c->lost;
+}
+
+void model_add_ticks(struct model *m, const struct file_ticks *t)
+{
+	struct model_segment *s = &m->segments[model_segment_of_file(m, t->segment)];
+
+	s->ticks_ns += t->count * t->length_ns;
+	if ((t->flags & FILE_TICKS_LIMITED) != 0)
+		s->limited_ns += t->count * t->length_ns;
+	if (t->length_ns > s->longest_ns)
+		s->longest_ns = t->length_ns;
+}
+
+void model_add_summary(struct model *m, const struct file_summary *s)
+{
+	m->recorder.elapsed_ns += s->elapsed_ns;
+	m->recorder.cpu_ns += s->recorder_cpu_ns;
 }
 
 void model_add_gap(struct model *m, const struct file_gap *g)
@@ -647,9 +691,10 @@ uint32_t model_stack_of_run(struct model *m, uint32_t node, int64_t line)
 	return intern_stack(m, n->callers, frame_of(m, n, line));
 }
 
-uint32_t model_special_stack(struct model *m, enum model_frame_kind kind)
+uint32_t model_special_stack(
+	struct model *m, uint32_t stack, enum model_frame_kind kind)
 {
 	struct model_frame f = { .kind = kind };
 
-	return intern_stack(m, 0, intern_frame(m, &f));
+	return intern_stack(m, stack, intern_frame(m, &f));
 }

@@ -30,6 +30,7 @@ enum model_frame_kind {
 	MODEL_TRUNCATED = 1, /* `missing` frames or more left out on the root side */
 	MODEL_UNREADABLE = 2,
 	MODEL_NOT_SAMPLED = 3, /* CPU time of a thread that no tick saw */
+	MODEL_GC = 4,          /* the collector, under the frame that it came upon */
 };
 
 struct model_frame {
@@ -73,6 +74,9 @@ struct model_segment {
 	struct model_counter *counters;
 	size_t counter_count, counter_capacity;
 	uint64_t gap_ns[REC_GAP_COUNT];
+	uint64_t ticks_ns,
+		limited_ns;   /* of all strata; of those the limit made longer */
+	uint64_t longest_ns;  /* stratum; 0: none has come */
 	int64_t clock_offset; /* monotonic less real, ns */
 	char *comm;           /* base name of the first word of the command line */
 };
@@ -85,6 +89,15 @@ struct model_thread {
 	uint64_t interpreter;
 	char *name; /* "" when Python gave none */
 	bool main;
+
+	/* By the kernel's account, in the time that was sampled. */
+	bool accounted;
+	bool coarse; /* CPU time in steps of a clock tick; delay and runs are not known
+		      */
+	uint64_t delay_ns; /* ready to run, without a CPU */
+	uint64_t runs;     /* times it was put on one */
+	uint64_t lost;     /* ticks that were left out for want of room */
+	uint64_t last_delay_ns, last_runs; /* as the last account has them */
 };
 
 /* What somebody wanted to be noted. */
@@ -107,6 +120,13 @@ size_t model_function_count(const struct model *m);
 const struct model_frame *model_frame(const struct model *m, uint32_t number);
 const struct model_stack *model_stack(const struct model *m, uint32_t number);
 size_t model_stack_count(const struct model *m);
+
+/* What the recorder itself took, over all recordings that were closed properly. */
+struct model_recorder {
+	uint64_t elapsed_ns, cpu_ns;
+};
+
+struct model_recorder model_recorder(const struct model *m);
 
 size_t model_mark_count(const struct model *m);
 const struct model_mark *model_mark(const struct model *m, size_t number);
@@ -137,6 +157,9 @@ void model_end_segment(struct model *m, const struct file_segment_end *e);
 void model_add_counters(struct model *m, uint32_t segment,
 	const struct file_counter *list, uint32_t count);
 void model_add_thread(struct model *m, const struct file_thread *t);
+void model_add_account(struct model *m, const struct file_cpu *c);
+void model_add_ticks(struct model *m, const struct file_ticks *t);
+void model_add_summary(struct model *m, const struct file_summary *s);
 void model_add_gap(struct model *m, const struct file_gap *g);
 void model_add_mark(struct model *m, const struct file_mark *mark);
 void model_add_clock(struct model *m, const struct file_clock *c);
@@ -145,7 +168,8 @@ uint32_t model_segment_of_file(const struct model *m, uint32_t id);
 uint32_t model_thread_of_file(const struct model *m, uint32_t id);
 /* The stack of a run: its node, and where it stands in the leaf. */
 uint32_t model_stack_of_run(struct model *m, uint32_t node, int64_t line);
-/* A stack of one special frame. */
-uint32_t model_special_stack(struct model *m, enum model_frame_kind kind);
+/* A stack with a special frame on top; of nothing else on stack 0. */
+uint32_t model_special_stack(
+	struct model *m, uint32_t stack, enum model_frame_kind kind);
 
 #endif

@@ -133,6 +133,16 @@ int64_t profile_total(const struct profile *p, enum profile_event event)
 	return 0;
 }
 
+bool profile_has_waiting(const struct profile *p)
+{
+	size_t count = model_segment_count(p->model), without = 0;
+
+	for (uint32_t i = 0; i < count; i++)
+		without +=
+			(model_segment(p->model, i)->flags & FILE_SEGMENT_ONCPU) != 0;
+	return count == 0 || without != count;
+}
+
 static const char *const event_names[] = { "cpu", "wall", "gil", "samples" };
 
 int profile_event_parse(const char *name)

@@ -6,6 +6,7 @@
  * A whole file added up: how much of which thread, at which stack, in which state.
  */
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -56,6 +57,9 @@ int64_t profile_weight(const struct profile_sample *s, enum profile_event event)
 
 /* The total of an event. */
 int64_t profile_total(const struct profile *p, enum profile_event event);
+
+/* Were waiting threads recorded, of any process?  (Not with --oncpu.) */
+bool profile_has_waiting(const struct profile *p);
 
 /* "cpu", "wall", "gil"; -1 for anything else. */
 int profile_event_parse(const char *name);

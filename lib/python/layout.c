@@ -31,13 +31,13 @@ struct words {
 	uint8_t is_size, is_id, is_next, is_threads_head, is_gc, is_modules;
 	uint8_t is_ceval_gil, is_gil_state, is_gil_locked, is_gil_holder;
 	uint8_t ts_size, ts_prev, ts_next, ts_interp, ts_current_frame, ts_thread_id;
-	uint8_t ts_native_id, ts_datastack_chunk;
+	uint8_t ts_native_id, ts_datastack_chunk, ts_gil_requested;
 	uint8_t fr_size, fr_previous, fr_executable, fr_instr, fr_owner;
 	uint8_t co_size, co_filename, co_name, co_qualname, co_linetable;
 	uint8_t co_firstlineno, co_bytecode;
 	uint8_t ob_type, type_flags, dict_keys, dict_values;
 	uint8_t bytes_size, bytes_data, str_state, str_length, str_ascii_size;
-	uint8_t gc_collecting;
+	uint8_t gc_collecting, gc_frame;
 };
 
 static const struct words known_words[] = {
@@ -156,6 +156,7 @@ static const struct words known_words[] = {
 		.ts_thread_id = 30,
 		.ts_native_id = 31,
 		.ts_datastack_chunk = 32,
+		.ts_gil_requested = 35,
 		.fr_size = 39,
 		.fr_previous = 40,
 		.fr_executable = 41,
@@ -178,6 +179,7 @@ static const struct words known_words[] = {
 		.str_length = 91,
 		.str_ascii_size = 92,
 		.gc_collecting = 95,
+		.gc_frame = 96,
 	},
 };
 
@@ -232,6 +234,12 @@ static void fill_gil(struct reader *r, const struct words *w, struct py_layout *
 	l->gil_switch_number = l->gil_locked + 8;
 }
 
+/* The same of a word that not all versions have. */
+static uint32_t if_told(struct reader *r, unsigned index, uint64_t size, unsigned width)
+{
+	return index != 0 ? offset(r, index, size, width) : PY_NONE;
+}
+
 static void fill(struct reader *r, const struct words *w, struct py_layout *l)
 {
 	uint64_t is = word(r, w->is_size);
@@ -247,6 +255,7 @@ static void fill(struct reader *r, const struct words *w, struct py_layout *l)
 		.linetable_kind = PY_LINES_LOCATIONS,
 		.rt_interpreters_head = offset(r, w->rt_interpreters_head, 0, 8),
 		.rt_finalizing = offset(r, w->rt_finalizing, 0, 8),
+		.rt_initialized = PY_NONE,
 		.rt_main_thread = PY_NONE,
 		.is_next = offset(r, w->is_next, is, 8),
 		.is_id = offset(r, w->is_id, is, 8),
@@ -254,6 +263,7 @@ static void fill(struct reader *r, const struct words *w, struct py_layout *l)
 		.is_modules = offset(r, w->is_modules, is, 8),
 		.gc_collecting =
 			offset(r, w->is_gc, is, 8) + offset(r, w->gc_collecting, 0, 4),
+		.gc_frame = PY_NONE,
 		.ts_prev = offset(r, w->ts_prev, ts, 8),
 		.ts_next = offset(r, w->ts_next, ts, 8),
 		.ts_interp = offset(r, w->ts_interp, ts, 8),
@@ -262,6 +272,7 @@ static void fill(struct reader *r, const struct words *w, struct py_layout *l)
 		.ts_thread_id = offset(r, w->ts_thread_id, ts, 8),
 		.ts_native_id = offset(r, w->ts_native_id, ts, 8),
 		.ts_datastack_chunk = offset(r, w->ts_datastack_chunk, ts, 8),
+		.ts_gil_requested = if_told(r, w->ts_gil_requested, ts, 4),
 		.fr_previous = offset(r, w->fr_previous, fr, 8),
 		.fr_code = offset(r, w->fr_executable, fr, 8),
 		.fr_instr = offset(r, w->fr_instr, fr, 8),
@@ -297,6 +308,11 @@ static void fill(struct reader *r, const struct words *w, struct py_layout *l)
 		.type_cached_keys = w->version >= PY_VERSION_OF(3, 15) ? 888 : 880,
 		.module_dict = 16,
 	};
+	/* Not published; in front of it, with the padding between, in 3.13 to 3.15. */
+	if (l->rt_finalizing >= 8)
+		l->rt_initialized = l->rt_finalizing - 8;
+	if (w->gc_frame != 0)
+		l->gc_frame = offset(r, w->is_gc, is, 8) + offset(r, w->gc_frame, 0, 8);
 	fill_gil(r, w, l);
 }
 

@@ -66,6 +66,7 @@ struct py_layout {
 
 	uint32_t rt_interpreters_head;
 	uint32_t rt_finalizing;
+	uint32_t rt_initialized; /* int */
 	uint32_t rt_main_thread; /* pthread_t; PY_NONE when not needed */
 
 	uint32_t is_next;
@@ -73,6 +74,8 @@ struct py_layout {
 	uint32_t is_threads_head;
 	uint32_t is_modules;
 	uint32_t gc_collecting; /* from rt or is, see flags */
+	uint32_t gc_frame; /* that a collection came upon, likewise: 3.15; else PY_NONE
+			    */
 
 	uint32_t gil; /* from rt, or of the pointer in is */
 	uint32_t gil_last_holder;
@@ -87,6 +90,7 @@ struct py_layout {
 	uint32_t ts_thread_id; /* pthread_t */
 	uint32_t ts_native_id; /* kernel thread id in the process's pid namespace */
 	uint32_t ts_datastack_chunk;
+	uint32_t ts_gil_requested; /* int, 3.15; else PY_NONE */
 
 	uint32_t fr_previous;
 	uint32_t fr_code;

@@ -43,8 +43,9 @@ enum record_type {
 	REC_THREAD_END = 5,
 
 	/* Strata, one tick each, one after the other without a gap: first tick,
-	 * count, start of the first stratum, length of each, flags
-	 * (REC_TICKS_SPIN), number of late ticks among them, then for each late
+	 * count, start of the first stratum, length of each, flags (enum
+	 * record_ticks_flags), with REC_TICKS_SUBSET the number of threads and of
+	 * those that a tick looked at, number of late ticks, then for each late
 	 * tick its distance from the one before (from the first tick). */
 	REC_TICKS = 6,
 
@@ -55,7 +56,8 @@ enum record_type {
 
 	/* CPU time of a thread so far: thread, tick less the base of the last
 	 * cut, CPU ns, times it was put on a CPU.  Holds at the start of the tick.
-	 * Then flags (REC_CPU_ANEW), which may be missing. */
+	 * Then flags (enum record_cpu_flags), ns it was ready and had no CPU, ticks
+	 * of it that were left out as the ring was full. */
 	REC_CPU = 8,
 
 	/* Time without ticks: from, to, reason (enum record_gap). */
@@ -73,16 +75,37 @@ enum record_type {
 
 	/* The last record: enum ring_leave, detail (signed), now. */
 	REC_END = 13,
+
+	/* What the interpreter is in the middle of, from a tick on: enum
+	 * record_phase, tick less the base of the last cut.  At first it runs. */
+	REC_PHASE = 14,
 };
 
 #define REC_STRING_PIECE 8192u
 /* The longest string, in bytes; a longer one is cut there. */
 #define REC_STRING_MAX (256u << 10)
 
-#define REC_TICKS_SPIN 1u
+enum record_ticks_flags {
+	REC_TICKS_SPIN = 1u << 0,    /* the length is the mean of the block */
+	REC_TICKS_LIMITED = 1u << 1, /* longer than asked for, for the overhead limit */
+	REC_TICKS_SUBSET = 1u << 2,  /* not all threads were looked at */
+};
 
-/* No ticks were taken since the account before it: the difference is nobody's. */
-#define REC_CPU_ANEW 1u
+enum record_cpu_flags {
+	/* No ticks were taken since the account before it: the difference is
+	 * nobody's. */
+	REC_CPU_ANEW = 1u << 0,
+	/* The kernel's fine account was not to be had: CPU time in steps of a clock
+	 * tick, nothing else. */
+	REC_CPU_COARSE = 1u << 1,
+};
+
+enum record_phase {
+	REC_PHASE_RUNNING = 0,
+	REC_PHASE_STARTING,   /* not initialized yet */
+	REC_PHASE_FINALIZING, /* on its way to its end */
+	REC_PHASE_COUNT,
+};
 
 enum record_node_kind {
 	REC_NODE_PYTHON = 0,     /* ref: code */
@@ -95,7 +118,8 @@ enum record_state {
 	REC_GIL = 1u << 1,         /* holds the GIL */
 	REC_GC = 1u << 2,          /* in the cyclic garbage collector */
 	REC_APPROXIMATE = 1u << 3, /* root side trusted, leaf side cut or unproved */
-	REC_STATE_MAX = 0xf,
+	REC_GIL_WAIT = 1u << 4,    /* waits for the GIL; where the version tells */
+	REC_STATE_MAX = 0x1f,
 };
 
 enum record_gap {

@@ -26,7 +26,7 @@
 #include <stdint.h>
 
 #define RING_MAGIC        0x676e69726b737970ull /* "pyskring" */
-#define RING_VERSION      2u
+#define RING_VERSION      3u
 #define RING_HEADER_BYTES 8192u
 #define RING_DATA_BYTES   (1u << 20)
 #define RING_RESERVE      4096u
@@ -70,6 +70,7 @@ enum ring_order {
 enum ring_option_flags {
 	RING_OPT_SPIN = 1u << 0, /* no sleeping; ticks weigh the time since the last */
 	RING_OPT_ADAPTIVE = 1u << 1, /* stay under the overhead limit */
+	RING_OPT_ONCPU = 1u << 2,    /* of threads that run alone */
 };
 
 /* Set by the recorder before the order to run. */
@@ -78,10 +79,10 @@ struct ring_options {
 	uint32_t flags;        /* enum ring_option_flags */
 	uint32_t max_stack;    /* frames stored, leaf side */
 	uint32_t overhead_ppm; /* share of the program's CPU time, adaptive only */
-	uint32_t pad;
-	uint64_t runtime;    /* address of _PyRuntime */
-	uint64_t code_type;  /* address of PyCode_Type */
-	uint8_t layout[512]; /* struct py_layout (python/layout.h) */
+	uint32_t max_threads;  /* looked at by a tick; 0: all */
+	uint64_t runtime;      /* address of _PyRuntime */
+	uint64_t code_type;    /* address of PyCode_Type */
+	uint8_t layout[512];   /* struct py_layout (python/layout.h) */
 };
 
 /* What a spawned program's task tells of itself; zero when attached. */
@@ -104,8 +105,8 @@ enum ring_counter {
 	RING_LATE,         /* of these, more than half a stratum after their instant */
 	RING_MISSED,       /* strata that passed without a tick */
 	RING_SAMPLES,      /* (thread, tick) pairs with a stack */
-	RING_APPROXIMATE,  /* of these, marked so */
-	RING_UNREADABLE,   /* of these, without any frame that could be trusted */
+	RING_APPROXIMATE,  /* of the samples, marked so */
+	RING_UNREADABLE,   /* of the samples, without any frame that can be trusted */
 	RING_LOST_FULL,    /* samples left out because the ring was full */
 	RING_LOST_THREADS, /* thread states beyond the table, summed over listings */
 	RING_NO_FRAMES,    /* (thread, tick) pairs of threads without Python frames */
@@ -113,10 +114,13 @@ enum ring_counter {
 	RING_EPOCHS,       /* tables started over */
 	RING_CPU_NS,       /* CPU time of the task */
 	RING_PARKED_NS,    /* time with the recorder silent or the program stopped */
-	RING_NO_SCHEDSTAT, /* threads whose CPU time could not be read */
+	RING_NO_SCHEDSTAT, /* threads without the kernel's fine account */
 	RING_GIL_SWITCHES, /* seen in the ledger */
 	RING_STRATUM_NS,   /* not a sum: the stratum in force */
 	RING_DISABLED_NS,  /* time parked by order */
+	RING_TRUNCATED,    /* of the samples, those that lack frames on the root side */
+	RING_PROGRAM_NS,   /* CPU time of the program since the task began */
+	RING_LIMITED_NS,   /* time in strata longer than asked for */
 	RING_COUNTERS,
 };
 

@@ -48,7 +48,7 @@ static struct file_writer *begin_file(void)
 
 static void end_file(struct file_writer *w)
 {
-	static const struct file_summary summary = { 1, 0, 0, 0 };
+	static const struct file_summary summary = { .segments = 1 };
 	struct buf bytes;
 	struct err err;
 

@@ -16,6 +16,7 @@ python_tests = \
 	tests/python/safety.bats \
 	tests/python/services.bats \
 	tests/python/starts.bats \
+	tests/python/states.bats \
 	tests/python/trees.bats
 EXTRA_DIST += \
 	$(python_tests) \
@@ -40,6 +41,7 @@ EXTRA_DIST += \
 	tests/python/apps/reaper.py \
 	tests/python/apps/reuse.py \
 	tests/python/apps/shares.py \
+	tests/python/apps/states.py \
 	tests/python/apps/surroundings.py \
 	tests/python/apps/tasks.py \
 	tests/python/apps/tree.py \

@@ -53,8 +53,11 @@ static inline void dump_ticks(struct buf *b, const struct file_ticks *t)
 {
 	buf_printf(b,
 		"ticks %u first %" PRIu64 " count %" PRIu64 " start %" PRIu64
-		" length %" PRIu64 " flags %u late",
+		" length %" PRIu64 " flags %u",
 		t->segment, t->first, t->count, t->start_ns, t->length_ns, t->flags);
+	if (t->subset_of != 0)
+		buf_printf(b, " subset %u of %u", t->subset, t->subset_of);
+	buf_add_str(b, " late");
 	for (uint32_t i = 0; i < t->late_count; i++)
 		buf_printf(b, " %" PRIu64, t->late[i]);
 }
@@ -127,6 +130,14 @@ static inline void dump_record(struct buf *b, const struct file_record *r)
 			r->cpu.thread, r->cpu.tick, r->cpu.cpu_ns, r->cpu.run_count);
 		if (r->cpu.flags != 0)
 			buf_printf(b, " flags %u", r->cpu.flags);
+		if (r->cpu.delay_ns != 0)
+			buf_printf(b, " delay %" PRIu64, r->cpu.delay_ns);
+		if (r->cpu.lost != 0)
+			buf_printf(b, " lost %" PRIu64, r->cpu.lost);
+		break;
+	case FILE_PHASE:
+		buf_printf(b, "phase %u is %u from %" PRIu64, r->phase.segment,
+			r->phase.phase, r->phase.tick);
 		break;
 	case FILE_GAP:
 		buf_printf(b, "gap %u from %" PRIu64 " to %" PRIu64 " reason %u",
@@ -150,6 +161,9 @@ static inline void dump_record(struct buf *b, const struct file_record *r)
 			" mono %" PRIu64,
 			r->summary.segments, r->summary.samples, r->summary.lost,
 			r->summary.mono_ns);
+		if (r->summary.elapsed_ns != 0)
+			buf_printf(b, " elapsed %" PRIu64 " cpu %" PRIu64,
+				r->summary.elapsed_ns, r->summary.recorder_cpu_ns);
 		break;
 	default:
 		buf_printf(b, "type %u?", (unsigned)r->type);

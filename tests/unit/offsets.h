@@ -177,13 +177,21 @@ static inline bool layout_is_sane(const struct py_layout *l)
 		offsetof(struct py_layout, co_nlocalsplus),
 		offsetof(struct py_layout, co_stacksize),
 		offsetof(struct py_layout, fr_localsplus) };
+	/* Not told by each version, or not where another offset cannot be. */
+	static const size_t maybe[] = { offsetof(struct py_layout, rt_initialized),
+		offsetof(struct py_layout, gc_frame),
+		offsetof(struct py_layout, ts_gil_requested) };
 
 	for (size_t at = offsetof(struct py_layout, rt_interpreters_head);
 		at < sizeof(*l); at += sizeof(uint32_t)) {
-		bool missing = false;
+		bool missing = false, maybe_missing = false;
 
 		for (size_t i = 0; i < sizeof(none) / sizeof(none[0]); i++)
 			missing |= at == none[i];
+		for (size_t i = 0; i < sizeof(maybe) / sizeof(maybe[0]); i++)
+			maybe_missing |= at == maybe[i];
+		if (maybe_missing && field_at(l, at) == PY_NONE)
+			continue;
 		if (missing ? field_at(l, at) != PY_NONE : field_at(l, at) > MOST)
 			return false;
 	}

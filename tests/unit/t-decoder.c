@@ -51,7 +51,7 @@ static int64_t feed(struct session *s, const void *bytes, size_t size)
 /* Close all and append what the file holds behind its header and its segment. */
 static void session_end(struct session *s, struct buf *b)
 {
-	struct file_summary nothing = { 0, 0, 0, 0 };
+	struct file_summary nothing = { 0 };
 	struct file_reader *r;
 	struct buf all = BUF_INIT(DUMP_MAX_BYTES);
 	struct err err = { "" };
@@ -120,6 +120,52 @@ static void add_run(struct buf *b, uint64_t thread, uint64_t node, uint64_t posi
 	uint64_t state, uint64_t first, uint64_t count)
 {
 	add_record(b, REC_RUN, "uuuuuu", thread, node, position1, state, first, count);
+}
+
+/* Runs do not go on over a change of phase; of strata and accounts, what a part of the
+ * threads, a limit or a coarse account add. */
+static void test_states(void)
+{
+	struct buf in = BUF_INIT(1 << 20), out = BUF_INIT(DUMP_MAX_BYTES);
+	struct session s;
+
+	session_begin(&s, PY_LINES_LOCATIONS);
+	add_prelude(&in);
+	add_string(&in, 6, 1, "Last.__del__", 12);
+	add_record(&in, REC_CODE, "uuuusu", U(3), U(1), U(6), U(5), S(30), U(3));
+	add_record(&in, REC_NODE, "uuuuu", U(3), U(2), U(1), U(REC_NODE_PYTHON), U(3));
+	add_record(&in, REC_PHASE, "uu", U(REC_PHASE_STARTING), U(0));
+	add_run(&in, 1, 1, 1, 0, 0, 4);
+	add_record(&in, REC_PHASE, "uu", U(REC_PHASE_RUNNING), U(4));
+	add_run(&in, 1, 1, 1, 0, 4, 2);
+	add_run(&in, 1, 1, 1, REC_GIL_WAIT, 6, 1);
+	add_run(&in, 1, 1, 1, REC_RUNNING | REC_GIL | REC_GC, 7, 1);
+	add_run(&in, 1, 3, 1, REC_RUNNING | REC_GIL | REC_GC, 8, 2);
+	add_record(&in, REC_CPU, "uuuuuuu", U(1), U(9), U(5), U(6),
+		U(REC_CPU_ANEW | REC_CPU_COARSE), U(7), U(8));
+	add_record(&in, REC_TICKS, "uuuuuuuuu", U(0), U(10), U(1000), U(10),
+		U(REC_TICKS_LIMITED | REC_TICKS_SUBSET), U(100), U(7), U(1), U(3));
+	add_record(&in, REC_CUT, "uu", U(10), U(6000));
+	tap_is(feed(&s, in.data, in.size), (int64_t)in.size, "states are read");
+	session_end(&s, &out);
+	static const char *const lines[] = {
+		"ticks 1 first 0 count 10 start 1000 length 10 flags 6 subset 7 of 100 late 3\n",
+		"phase 1 is 1 from 0\n",
+		"phase 1 is 0 from 4\n",
+		"run 1 node 1 line 0 state 0 first 0 ticks 4\n",
+		"run 1 node 1 line 0 state 0 first 4 ticks 2\n",
+		"run 1 node 1 line 0 state 16 first 6 ticks 1\n",
+		"run 1 node 1 line 0 state 7 first 7 ticks 1\n",
+		/* The collector has called the finalizer. */
+		"run 1 node 3 line 0 state 3 first 8 ticks 2\n",
+		"cpu 1 tick 9 ns 5 runs 6 flags 3 delay 7 lost 8\n",
+	};
+
+	for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++)
+		tap_ok(strstr(buf_text(&out), lines[i]) != NULL, "%.*s",
+			(int)strlen(lines[i]) - 1, lines[i]);
+	buf_done(&in);
+	buf_done(&out);
 }
 
 static void add_recording(struct buf *b)
@@ -599,6 +645,10 @@ static const struct bad_record bad_records[] = {
 	{ "ticks too late to count", REC_TICKS, 6, { HUGE, 1, 0, 1, 0, 0 }, "" },
 	{ "ticks too long", REC_TICKS, 6, { 0, 1, 0, UINT64_MAX, 0, 0 }, "" },
 	{ "ticks too long together", REC_TICKS, 6, { 0, 1 << 30, 0, 1ull << 34, 0, 0 }, "" },
+	{ "ticks of no thread", REC_TICKS, 8, { 0, 1, 0, 1, REC_TICKS_SUBSET, 5, 0, 0 }, "" },
+	{ "more threads than there are", REC_TICKS, 8, { 0, 1, 0, 1, REC_TICKS_SUBSET, 5, 6, 0 }, "" },
+	{ "a phase that there is not", REC_PHASE, 2, { 3, 0 }, "" },
+	{ "a phase without a tick", REC_PHASE, 1, { 1 }, "" },
 	{ "ticks with huge flags", REC_TICKS, 6, { 0, 1, 0, 1, HUGE, 0 }, "" },
 	{ "more late ticks than ticks", REC_TICKS, 8, { 0, 1, 0, 1, 0, 2, 0, 0 }, "" },
 	{ "too many late ticks", REC_TICKS, 8, { 0, 1 << 20, 0, 1, 0, 65537, 0, 0 }, "" },
@@ -836,7 +886,7 @@ static void test_move(void)
 	struct buf b = BUF_INIT(1 << 20), first = BUF_INIT(DUMP_MAX_BYTES),
 		   second = BUF_INIT(DUMP_MAX_BYTES), bytes = BUF_INIT(0);
 	struct file_segment segment = { .segment = 1, .why = FILE_WHY_SPAWN, .pid = 1 };
-	struct file_summary nothing = { 0, 0, 0, 0 };
+	struct file_summary nothing = { 0 };
 	struct file_writer *other;
 	struct err err;
 
@@ -919,6 +969,7 @@ static void test_move(void)
 int main(void)
 {
 	scratch_begin();
+	test_states();
 	test_good();
 	test_cut_anywhere();
 	test_long_string();

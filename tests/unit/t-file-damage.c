@@ -48,8 +48,9 @@ static void add_samples(struct buf *b, uint64_t first)
 	add_record(b, FILE_TICKS, "uuuuuuuu", U(1), U(first), U(10), U(1000 + first),
 		U(5), U(0), U(1), U(3));
 	/* Two runs, the second behind a skip. */
-	add_record(b, FILE_RUNS, "uuusuuus", U(1), U(4 << 5 | 3), U(2), S(1),
-		U(2 << 5 | FILE_RUN_SKIP), U(2), U(1), S(0));
+	add_record(b, FILE_RUNS, "uuusuuus", U(1), U(4 << FILE_RUN_TICKS_SHIFT | 3),
+		U(2), S(1), U(2 << FILE_RUN_TICKS_SHIFT | FILE_RUN_SKIP), U(2), U(1),
+		S(0));
 	add_record(b, FILE_CPU, "uuuu", U(1), U(10), U(first * 100), U(2));
 }
 
@@ -420,13 +421,16 @@ static void test_longer_records(void)
 	add_record(&b, FILE_BASE, "uup", U(1), U(0), "new");
 	add_record(&b, FILE_TICKS, "uuuuuuup", U(1), U(0), U(1), U(0), U(5), U(0), U(0),
 		"new");
-	add_record(&b, FILE_CPU, "uuuuup", U(1), U(1), U(1), U(1), U(0), "new");
+	add_record(&b, FILE_CPU, "uuuuuuup", U(1), U(1), U(1), U(1), U(0), U(0), U(0),
+		"new");
+	add_record(&b, FILE_PHASE, "uuup", U(1), U(2), U(0), "new");
 	add_record(&b, FILE_MARK, "utp", U(5), "text", "new");
 	add_record(&b, FILE_GAP, "uuuup", U(1), U(1), U(2), U(0), "new");
 	add_record(&b, FILE_CLOCK, "uuup", U(1), U(1), U(2), "new");
 	add_record(&b, FILE_COUNTERS, "uup", U(1), U(0), "new");
 	add_record(&b, FILE_SEGMENT_END, "uuuuup", U(1), U(1), U(0), U(9), U(0), "new");
-	add_record(&b, FILE_SUMMARY, "uuuup", U(1), U(1), U(0), U(9), "new");
+	add_record(
+		&b, FILE_SUMMARY, "uuuuuup", U(1), U(1), U(0), U(9), U(7), U(8), "new");
 	check_records("what follows the known members is ignored", &b,
 		"string 3 'third'\n"
 		"function 2 file 1 name 3 line 5 table 62 flags 3\n"
@@ -435,12 +439,13 @@ static void test_longer_records(void)
 		"thread-end 1 tick 1\n"
 		"ticks 1 first 0 count 1 start 0 length 5 flags 0 late\n"
 		"cpu 1 tick 1 ns 1 runs 1\n"
+		"phase 1 is 2 from 0\n"
 		"mark 5 'text'\n"
 		"gap 1 from 1 to 2 reason 0\n"
 		"clock 1 mono 1 real 2\n"
 		"counters 1\n"
 		"segment-end 1 why 1 status 0 mono 9\n"
-		"summary segments 1 samples 1 lost 0 mono 9\n"
+		"summary segments 1 samples 1 lost 0 mono 9 elapsed 7 cpu 8\n"
 		"flush\nend, complete\n");
 	buf_done(&b);
 }
@@ -457,7 +462,7 @@ static void test_schema(void)
 	add_schema(&b, 2);
 	add_record(&b, FILE_BASE, "uu", U(1), U(0));
 	add_record(&b, FILE_RUNS, "uuusuuuusuu", U(1), U(0), U(1), S(1), U(8), U(9),
-		U(1 << 5), U(2), S(3), U(UINT64_MAX), U(0));
+		U(1 << FILE_RUN_TICKS_SHIFT), U(2), S(3), U(UINT64_MAX), U(0));
 	add_chunk(&file, FILE_CHUNK_SAMPLES, 1, b.data, b.size);
 	(void)dump_bytes(file.data, file.size, &text, &err);
 	tap_ok(strstr(buf_text(&text),
@@ -564,6 +569,10 @@ static const struct bad_record bad_records[] = {
 	{ "runs of thread 0", FILE_RUNS, "uuus", { 0, 0, 1, 0 }, NULL },
 	{ "runs of a thread that is not there", FILE_RUNS, "uuus", { 2, 0, 1, 0 }, NULL },
 	{ "CPU time of a thread that is not there", FILE_CPU, "uuuu", { 2, 0, 1, 0 }, NULL },
+	{ "ticks of no thread", FILE_TICKS, "uuuuuuuuu", { 1, 100, 2, 0, 5, FILE_TICKS_SUBSET, 5, 0, 0 }, NULL },
+	{ "ticks of more threads than there are", FILE_TICKS, "uuuuuuuuu", { 1, 100, 2, 0, 5, FILE_TICKS_SUBSET, 5, 6, 0 }, NULL },
+	{ "a phase of no segment", FILE_PHASE, "uuu", { 0, 1, 1 }, NULL },
+	{ "a phase without a tick", FILE_PHASE, "uu", { 1, 1 }, NULL },
 	{ "CPU time at a tick too late", FILE_CPU, "uuuu", { 1, UINT64_MAX, 1, 0 }, NULL },
 	{ "CPU time cut", FILE_CPU, "uuu", { 1, 1, 1 }, NULL },
 	{ "a gap of a segment that is not there", FILE_GAP, "uuuu", { 2, 0, 1, 0 }, NULL },

@@ -15,7 +15,7 @@
 #include "scratch.h"
 #include "tap.h"
 
-static const struct file_summary nothing = { 0, 0, 0, 0 };
+static const struct file_summary nothing = { 0 };
 
 static bool exists(const char *name)
 {
@@ -334,7 +334,7 @@ static bool failed_samples(void)
 {
 	struct file_writer *w = open_or_fail(scratch("half"));
 	struct rlimit r = { 400, RLIM_INFINITY };
-	struct file_ticks ticks = { 1, 0, 1, 0, 1, 0, NULL, 0 };
+	struct file_ticks ticks = { 1, 0, 1, 0, 1, 0, 0, 0, NULL, 0 };
 	struct stat st;
 	bool right = true;
 

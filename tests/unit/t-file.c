@@ -29,7 +29,7 @@ static struct file_writer *open_writer(const char *name, int level)
 
 static void close_writer(struct file_writer *w)
 {
-	static const struct file_summary summary = { 2, 1234, 5, 6000000000 };
+	static const struct file_summary summary = { 2, 1234, 5, 6000000000, 777, 88 };
 	struct err err = { "" };
 
 	if (file_writer_publish(w, &err) != 0 ||
@@ -170,13 +170,17 @@ static void run(struct file_writer *w, uint32_t segment, uint32_t thread, uint32
 static void write_samples(struct file_writer *w)
 {
 	uint64_t late[] = { 100, 105, 149 };
-	struct file_ticks ticks = { 1, 100, 50, 1000000000, 10000000, 0, late, 3 };
-	struct file_ticks mean = { 2, 0, UINT32_MAX, 5, 1, FILE_TICKS_MEAN, NULL, 0 };
-	struct file_cpu cpu = { 1, 110, 123456789, 42, 0 };
-	struct file_cpu anew = { 1, 110, 200000000, 43, FILE_CPU_ANEW };
-	struct file_cpu cpu_of_other = { 7, 0, UINT64_MAX, UINT64_MAX, 0 };
+	struct file_ticks ticks = { 1, 100, 50, 1000000000, 10000000,
+		FILE_TICKS_LIMITED | FILE_TICKS_SUBSET, 1000, 17, late, 3 };
+	struct file_ticks mean = { 2, 0, UINT32_MAX, 5, 1, FILE_TICKS_MEAN, 0, 0, NULL,
+		0 };
+	struct file_cpu cpu = { 1, 110, 123456789, 42, 0, 77, 5 };
+	struct file_cpu anew = { 1, 110, 200000000, 43, FILE_CPU_ANEW, 78, 5 };
+	struct file_cpu cpu_of_other = { 7, 0, UINT64_MAX, UINT64_MAX, FILE_CPU_COARSE,
+		UINT64_MAX, UINT64_MAX };
 	struct file_mark mark = { 1700000000000000001, text("a mark\x1b") };
 	struct file_gap gap = { 1, 5, UINT64_MAX, REC_GAP_STOPPED };
+	struct file_phase phase = { 1, REC_PHASE_FINALIZING, 120 };
 	struct file_clock clock = { 1, 1000000000, 1700000000000000000 };
 	struct file_counter counters[] = { { text("ticks"), 50 },
 		{ text("new one"), UINT64_MAX } };
@@ -194,6 +198,7 @@ static void write_samples(struct file_writer *w)
 	file_writer_cpu(w, 1, &anew);
 	file_writer_cpu(w, 2, &cpu_of_other);
 	file_writer_gap(w, &gap);
+	file_writer_phase(w, &phase);
 	file_writer_mark(w, &mark);
 	file_writer_clock(w, &clock);
 	file_writer_counters(w, 1, counters, 2);
@@ -205,7 +210,7 @@ static void write_samples(struct file_writer *w)
 
 static void write_more(struct file_writer *w)
 {
-	struct file_ticks ticks = { 1, 150, 1, 1500000000, 10000000, 0, NULL, 0 };
+	struct file_ticks ticks = { 1, 150, 1, 1500000000, 10000000, 0, 0, 0, NULL, 0 };
 	struct file_counter counter = { text("lost"), 3 };
 	struct file_segment_end end = { 1, FILE_END_SIGNAL, 9, 1700000000, &counter,
 		1 };
@@ -248,18 +253,20 @@ static void test_round_trip(void)
 		"'renamed \xc3\xa9'\n"
 		"flush\n"
 		/* Ticks come first, then the runs of each thread, then the rest. */
-		"ticks 1 first 100 count 50 start 1000000000 length 10000000 flags 0 "
-		"late 100 105 149\n"
+		"ticks 1 first 100 count 50 start 1000000000 length 10000000 flags 6 "
+		"subset 17 of 1000 late 100 105 149\n"
 		"ticks 2 first 0 count 4294967295 start 5 length 1 flags 1 late\n"
+		"phase 1 is 2 from 120\n"
 		"run 1 node 2 line 5 state 3 first 100 ticks 10\n"
 		"run 1 node 2 line none state 0 first 110 ticks 1\n"
 		"run 1 node 1 line -7 state 8 first 120 ticks 29\n"
 		"run 1 node 3 line 1000000 state 0 first 149 ticks 1\n"
-		"run 7 node 6 line 0 state 15 first 0 ticks 1\n"
+		"run 7 node 6 line 0 state 31 first 0 ticks 1\n"
 		"run 7 node 5 line none state 0 first 4294967295 ticks 4294967295\n"
-		"cpu 1 tick 110 ns 123456789 runs 42\n"
-		"cpu 1 tick 110 ns 200000000 runs 43 flags 1\n"
-		"cpu 7 tick 0 ns 18446744073709551615 runs 18446744073709551615\n"
+		"cpu 1 tick 110 ns 123456789 runs 42 delay 77 lost 5\n"
+		"cpu 1 tick 110 ns 200000000 runs 43 flags 1 delay 78 lost 5\n"
+		"cpu 7 tick 0 ns 18446744073709551615 runs 18446744073709551615 "
+		"flags 2 delay 18446744073709551615 lost 18446744073709551615\n"
 		"gap 1 from 5 to 18446744073709551615 reason 2\n"
 		"mark 1700000000000000001 'a mark\x1b'\n"
 		"clock 1 mono 1000000000 real 1700000000000000000\n"
@@ -268,11 +275,12 @@ static void test_round_trip(void)
 		"thread-end 7 tick 12345\n"
 		"flush\n"
 		"ticks 1 first 150 count 1 start 1500000000 length 10000000 flags 0 late\n"
+		"phase 1 is 2 from 150\n"
 		"run 1 node 1 line -1 state 0 first 150 ticks 1\n"
 		"segment-end 1 why 2 status 9 mono 1700000000 'lost'=3\n"
 		"segment-end 2 why 1 status 18446744073709551615 mono 0\n"
 		"flush\n"
-		"summary segments 2 samples 1234 lost 5 mono 6000000000\n"
+		"summary segments 2 samples 1234 lost 5 mono 6000000000 elapsed 777 cpu 88\n"
 		"flush\n"
 		"end, complete\n";
 	static const int levels[] = { 1, 3, 22 };
@@ -336,7 +344,7 @@ static void test_nothing(void)
 	close_writer(open_writer("nothing", 3));
 	dump("nothing", &b);
 	is_text(buf_text(&b),
-		"header\nflush\nsummary segments 2 samples 1234 lost 5 mono 6000000000\nflush\n"
+		"header\nflush\nsummary segments 2 samples 1234 lost 5 mono 6000000000 elapsed 777 cpu 88\nflush\n"
 		"end, complete\n",
 		"a recording of nothing");
 }
@@ -481,7 +489,7 @@ static bool overfull_chunk_is_noticed(void)
 {
 	struct file_writer *w = open_writer("overfull", 1);
 	_cleanup_buf_ struct buf b = BUF_INIT(DUMP_MAX_BYTES);
-	struct file_ticks ticks = { 1, 0, 1, UINT64_MAX / 2, 1, 0, NULL, 0 };
+	struct file_ticks ticks = { 1, 0, 1, UINT64_MAX / 2, 1, 0, 0, 0, NULL, 0 };
 	struct err err;
 
 	add_segment(w);

@@ -75,7 +75,7 @@ static struct recording begin(const char *name)
 
 static void end_recording(struct recording *r)
 {
-	struct file_summary nothing = { 0, 0, 0, 0 };
+	struct file_summary nothing = { 0 };
 	struct err err = { "" };
 
 	if (file_writer_publish(r->w, &err) != 0 ||
@@ -94,8 +94,8 @@ static void flush(struct recording *r)
 /* Count strata of that length behind those before. */
 static void ticks(struct recording *r, uint64_t count, uint64_t length_ns)
 {
-	struct file_ticks t = { r->segment, r->tick, count, r->now, length_ns, 0, NULL,
-		0 };
+	struct file_ticks t = { r->segment, r->tick, count, r->now, length_ns, 0, 0, 0,
+		NULL, 0 };
 
 	file_writer_ticks(r->w, &t);
 	r->tick += count;
@@ -134,7 +134,7 @@ static void run(struct recording *r, uint32_t thread_number, uint32_t node_numbe
 static void account(
 	struct recording *r, uint32_t thread_number, uint64_t tick, uint64_t cpu_ns)
 {
-	struct file_cpu c = { thread_number, tick, cpu_ns, 1, 0 };
+	struct file_cpu c = { thread_number, tick, cpu_ns, 1, 0, 0, 0 };
 
 	file_writer_cpu(r->w, r->segment, &c);
 }
@@ -587,7 +587,7 @@ static void test_pause(void)
 {
 	struct recording r = begin("pause");
 	uint32_t a = node(&r, 0, "a"), b = node(&r, 0, "b");
-	struct file_cpu anew = { 1, 10, 5000ll * MS, 9, FILE_CPU_ANEW };
+	struct file_cpu anew = { 1, 10, 5000ll * MS, 9, FILE_CPU_ANEW, 0, 0 };
 	struct file_gap gap = { 1, 100, 100 + 5000ll * MS, REC_GAP_DISABLED };
 
 	account(&r, 1, 0, 0);
@@ -830,8 +830,8 @@ static bool huge_numbers(void)
 	for (uint64_t i = 0; i < 8; i++)
 		add_record(&b, FILE_TICKS, "uuuuuuu", U(1), U(i), U(1), UINT64_MAX / 2,
 			huge / 2, U(0), U(0));
-	add_record(
-		&b, FILE_RUNS, "uuus", U(1), U(7 << 5 | REC_RUNNING), U(1), INT64_MAX);
+	add_record(&b, FILE_RUNS, "uuus", U(1),
+		U(7 << FILE_RUN_TICKS_SHIFT | REC_RUNNING), U(1), INT64_MAX);
 	add_record(&b, FILE_CPU, "uuuu", U(1), U(0), U(0), U(1));
 	add_record(&b, FILE_CPU, "uuuu", U(1), U(8), UINT64_MAX, U(1));
 	add_chunk(&file, FILE_CHUNK_SAMPLES, 1, b.data, b.size);
@@ -846,6 +846,123 @@ static bool huge_numbers(void)
 	buf_done(&b);
 	profile_free(p);
 	return sane;
+}
+
+/* The collector stands on top of what it came upon. */
+static void test_gc(void)
+{
+	struct recording r = begin("gc");
+	uint32_t a = node(&r, 0, "a");
+
+	account(&r, 1, 0, 0);
+	ticks(&r, 10, 10 * MS);
+	run(&r, 1, a, REC_RUNNING | REC_GIL, 0, 4);
+	run(&r, 1, a, REC_RUNNING | REC_GIL | REC_GC, 4, 6);
+	account(&r, 1, 10, 100 * MS);
+	end_recording(&r);
+	struct profile *p = load("gc");
+
+	tap_is(weight(p, "a", PROFILE_CPU), 40 * MS, "a function that made garbage");
+	tap_is(weight(p, "[gc]", PROFILE_CPU), 60 * MS, "and its collector");
+	for (size_t i = 0; i < p->count; i++)
+		if ((p->samples[i].state & REC_GC) != 0)
+			tap_is(model_stack(p->model, p->samples[i].stack)->depth, 2,
+				"which stands above it");
+	profile_free(p);
+}
+
+/* One thread in five was looked at: a tick stands for five. */
+static void test_subset(void)
+{
+	struct recording r = begin("subset");
+	struct file_ticks some = { 1, 0, 10, 1000 * MS, 10 * MS, FILE_TICKS_SUBSET, 10,
+		2, NULL, 0 };
+	uint32_t a = node(&r, 0, "a"), b = node(&r, 0, "b");
+
+	account(&r, 1, 0, 0);
+	file_writer_ticks(r.w, &some);
+	r.tick = 10;
+	ticks(&r, 10, 10 * MS);
+	run(&r, 1, a, REC_RUNNING, 3, 2);
+	run(&r, 1, b, REC_RUNNING, 8, 7); /* two of the former, five of the latter */
+	account(&r, 1, 20, 80 * MS);
+	end_recording(&r);
+	struct profile *p = load("subset");
+
+	tap_is(weight(p, "a", PROFILE_WALL), 100 * MS, "two ticks of a fifth");
+	tap_is(weight(p, "b", PROFILE_WALL), 150 * MS, "two, and five of all");
+	tap_is(weight(p, "a", PROFILE_CPU), 32 * MS, "and CPU time in proportion");
+	tap_is(p->totals.cpu_ns, 80 * MS, "of which there is no more than there was");
+	profile_free(p);
+}
+
+static void test_phases(void)
+{
+	struct recording r = begin("phases");
+	struct file_phase phase = { 1, REC_PHASE_STARTING, 0 };
+	uint32_t a = node(&r, 0, "a");
+	uint32_t states[20] = { 0 };
+	uint64_t ticks_of[4] = { 0 };
+
+	ticks(&r, 10, 10 * MS);
+	file_writer_phase(r.w, &phase);
+	run(&r, 1, a, REC_RUNNING, 0, 2);
+	phase = (struct file_phase){ 1, REC_PHASE_RUNNING, 2 };
+	file_writer_phase(r.w, &phase);
+	run(&r, 1, a, REC_RUNNING, 2, 5);
+	phase = (struct file_phase){ 1, REC_PHASE_FINALIZING, 7 };
+	file_writer_phase(r.w, &phase);
+	run(&r, 1, a, REC_RUNNING, 7, 3);
+	file_writer_base(r.w, 1, 10);
+	flush(&r);
+	/* It holds on in the next chunk. */
+	ticks(&r, 10, 10 * MS);
+	run(&r, 1, a, REC_RUNNING, 10, 10);
+	end_recording(&r);
+	struct profile *p = load("phases");
+
+	for (size_t i = 0; i < p->count && i < 20; i++) {
+		states[i] = p->samples[i].state;
+		ticks_of[(states[i] & LOAD_STARTING) != 0     ? 1
+			 : (states[i] & LOAD_FINALIZING) != 0 ? 2
+							      : 0] +=
+			p->samples[i].ticks;
+	}
+	tap_ok(ticks_of[0] == 5 && ticks_of[1] == 2 && ticks_of[2] == 13,
+		"ticks know what the interpreter was in the middle of");
+	profile_free(p);
+}
+
+/* What the kernel says of a thread besides its CPU time. */
+static void test_accounts(void)
+{
+	struct recording r = begin("accounts");
+	struct file_ticks slow = { 1, 10, 5, 1100 * MS, 40 * MS, FILE_TICKS_LIMITED, 0,
+		0, NULL, 0 };
+	struct file_cpu c[] = {
+		{ 1, 0, 0, 100, 0, 1000 * MS, 0 }, /* what was before */
+		{ 1, 5, 10 * MS, 103, 0, 1020 * MS, 1 },
+		{ 1, 6, 11 * MS, 200, FILE_CPU_ANEW, 1500 * MS, 1 }, /* a pause */
+		{ 1, 9, 12 * MS, 201, FILE_CPU_COARSE, 1505 * MS, 4 },
+	};
+
+	ticks(&r, 10, 10 * MS);
+	file_writer_ticks(r.w, &slow);
+	for (size_t i = 0; i < sizeof(c) / sizeof(c[0]); i++)
+		file_writer_cpu(r.w, 1, &c[i]);
+	end_recording(&r);
+	struct profile *p = load("accounts");
+	const struct model_thread *t = model_thread(p->model, 0);
+	const struct model_segment *s = model_segment(p->model, 0);
+
+	tap_is((int64_t)t->delay_ns, 25 * MS, "ready without a CPU");
+	tap_is((int64_t)t->runs, 4, "and put on one");
+	tap_is((int64_t)t->lost, 4, "and ticks lost");
+	tap_ok(t->accounted && t->coarse, "and how fine it was");
+	tap_is((int64_t)s->ticks_ns, 300 * MS, "time in strata");
+	tap_is((int64_t)s->limited_ns, 200 * MS, "and in those the limit made longer");
+	tap_is((int64_t)s->longest_ns, 40 * MS, "up to so long");
+	profile_free(p);
 }
 
 int main(void)
@@ -864,6 +981,10 @@ int main(void)
 	test_threads();
 	test_segments();
 	test_pause();
+	test_gc();
+	test_subset();
+	test_phases();
+	test_accounts();
 	test_parts();
 	test_two_recordings();
 	test_damaged();

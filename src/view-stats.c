@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "view-stats.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/xalloc.h"
+#include "frame-text.h"
+#include "view-text.h"
+
+/* Samples of one thread. */
+struct sums {
+	uint64_t ticks, approximate, truncated, unreadable;
+	int64_t wall_ns, cpu_ns, not_sampled_ns;
+};
+
+static double seconds(uint64_t ns)
+{
+	return (double)ns / 1e9;
+}
+
+static double hertz(uint64_t ns)
+{
+	return ns != 0 ? 1e9 / (double)ns : 0;
+}
+
+static void print_counters(const struct model_segment *s)
+{
+	static const char *const times[] = { "sampler-cpu", "program-cpu", "parked",
+		"disabled", "held", "stratum", "limited" };
+
+	for (size_t i = 0; i < s->counter_count; i++) {
+		struct buf name = BUF_INIT(FILE_TEXT_MAX * 4);
+		bool time = false;
+
+		for (size_t j = 0; j < sizeof(times) / sizeof(times[0]); j++)
+			time |= strcmp(s->counters[i].name, times[j]) == 0;
+		frame_text_clean(&name, s->counters[i].name);
+		printf("%16" PRIu64 "  %s%s\n", s->counters[i].value, buf_text(&name),
+			time ? " (ns)" : "");
+		buf_done(&name);
+	}
+}
+
+static void print_rates(const struct model_segment *s)
+{
+	const char *limit = model_attribute(s, "overhead-limit");
+
+	if (s->longest_ns == 0)
+		return;
+	if ((s->flags & FILE_SEGMENT_SPIN) != 0) {
+		printf("# rate: as fast as it went, %.3f s\n", seconds(s->ticks_ns));
+		return;
+	}
+	printf("# rate: %.4g Hz for %.3f s", hertz(s->interval_ns),
+		seconds(s->ticks_ns - s->limited_ns));
+	if (s->limited_ns != 0)
+		printf("; less, down to %.4g Hz, for %.3f s: more would have cost over "
+		       "%.4g%% of the program's CPU",
+			hertz(s->longest_ns), seconds(s->limited_ns),
+			limit != NULL ? strtod(limit, NULL) / 1e4 : 0);
+	printf("\n");
+}
+
+/* --- threads --- */
+
+/* The frame at the root of a stack. */
+static enum model_frame_kind root_kind(const struct model *m, uint32_t stack)
+{
+	uint32_t at = stack;
+
+	while (model_stack(m, at)->parent != 0)
+		at = model_stack(m, at)->parent;
+	return model_frame(m, model_stack(m, at)->frame)->kind;
+}
+
+static void add_sample(
+	const struct model *m, const struct profile_sample *s, struct sums *to)
+{
+	enum model_frame_kind root =
+		s->stack != 0 ? root_kind(m, s->stack) : MODEL_PYTHON;
+
+	to->ticks += s->ticks;
+	to->wall_ns += s->wall_ns;
+	to->cpu_ns += s->cpu_ns;
+	if (root == MODEL_NOT_SAMPLED)
+		to->not_sampled_ns += s->cpu_ns;
+	if (root == MODEL_TRUNCATED)
+		to->truncated += s->ticks;
+	if (root == MODEL_UNREADABLE)
+		to->unreadable += s->ticks;
+	if ((s->state & REC_APPROXIMATE) != 0)
+		to->approximate += s->ticks;
+}
+
+static void print_thread(const struct model *m, uint32_t number, const struct sums *s)
+{
+	const struct model_thread *t = model_thread(m, number);
+	struct buf name = BUF_INIT(FILE_TEXT_MAX * 4);
+
+	frame_text_thread(&name, m, number);
+	printf("%9u %10.3f %10.3f %10.3f", t->tid, (double)s->wall_ns / 1e9,
+		(double)s->cpu_ns / 1e9, (double)s->not_sampled_ns / 1e9);
+	if (t->accounted && !t->coarse)
+		printf(" %10.3f %9" PRIu64, seconds(t->delay_ns), t->runs);
+	else
+		printf(" %10s %9s", "-", "-");
+	printf(" %9" PRIu64 " %6" PRIu64 " %6" PRIu64 " %6" PRIu64 " %6" PRIu64
+	       "  %s%s\n",
+		s->ticks, s->approximate, s->truncated, s->unreadable, t->lost,
+		buf_text(&name), t->coarse ? " (CPU in steps of 10 ms)" : "");
+	buf_done(&name);
+}
+
+static void print_threads(
+	const struct model *m, uint32_t segment, const struct sums *sums)
+{
+	bool titled = false;
+
+	for (uint32_t i = 0; i < model_thread_count(m); i++) {
+		if (model_thread(m, i)->segment != segment)
+			continue;
+		if (!titled)
+			printf("# %7s %10s %10s %10s %10s %9s %9s %6s %6s %6s %6s  %s\n",
+				"tid", "wall, s", "cpu, s", "unseen, s", "delay, s",
+				"on cpu", "samples", "approx", "trunc", "unread",
+				"lost", "thread");
+		titled = true;
+		print_thread(m, i, &sums[i]);
+	}
+}
+
+/* --- the whole --- */
+
+static void print_cost(const struct profile *p)
+{
+	const struct model *m = p->model;
+	struct model_recorder r = model_recorder(m);
+	uint64_t sampler = 0;
+
+	for (uint32_t i = 0; i < model_segment_count(m); i++)
+		sampler += model_counter(model_segment(m, i), "sampler-cpu");
+	if (r.elapsed_ns != 0)
+		printf("%16.2f  overhead, %% of a core (recorder %.3f s and sampler %.3f s "
+		       "of CPU in %.3f s)\n",
+			100 * (double)(r.cpu_ns + sampler) / (double)r.elapsed_ns,
+			seconds(r.cpu_ns), seconds(sampler), seconds(r.elapsed_ns));
+}
+
+void view_stats(const struct profile *p)
+{
+	const struct model *m = p->model;
+	struct sums *sums = xcalloc(model_thread_count(m), sizeof(*sums));
+
+	for (size_t i = 0; i < p->count; i++)
+		add_sample(m, &p->samples[i], &sums[p->samples[i].thread]);
+	for (uint32_t i = 0; i < model_segment_count(m); i++) {
+		const struct model_segment *s = model_segment(m, i);
+
+		printf("# process %u: ", s->pid);
+		view_end(s);
+		printf("\n");
+		print_counters(s);
+		print_rates(s);
+		print_threads(m, i, sums);
+	}
+	free(sums);
+	printf("%16" PRIu64 "  samples read\n", p->totals.ticks);
+	printf("%16.3f  cpu, s\n%16.3f  of it not sampled, s\n%16.3f  wall of all threads, s\n",
+		(double)p->totals.cpu_ns / 1e9,
+		(double)p->totals.cpu_not_sampled_ns / 1e9,
+		(double)p->totals.wall_ns / 1e9);
+	print_cost(p);
+	printf("%16" PRIu64 "  bytes read\n", p->result.bytes);
+}
