@@ -85,7 +85,8 @@ struct thread {
 	uint64_t run_count;
 	uint64_t delay_ns; /* ready to run, without a CPU */
 	int64_t excess_ns; /* CPU beyond what it ran with the GIL, decaying */
-	int64_t held_ns;   /* weight of ticks seen holding the GIL in this window */
+	int64_t held_ns;   /* weight of ticks seen holding the GIL since the last look */
+	int64_t ran_ns;    /* of those seen running without it, likewise */
 	uint64_t running_ticks; /* of closed runs, since the last checkpoint */
 	uint64_t checkpoint_cpu_ns;
 	int64_t checkpoint_ns;
@@ -208,6 +209,7 @@ struct core {
 	struct strata strata;
 	struct strata_budget budget;
 	int64_t now_ns;    /* of the tick in hand */
+	int64_t weight_ns; /* likewise */
 	uint64_t tick;     /* its number */
 	uint64_t cut_base; /* number of the first tick after the last cut */
 	int64_t cut_ns;
@@ -231,6 +233,7 @@ struct core {
 	/* The interpreter. */
 	uint32_t pthread_tid_offset; /* 0: not found yet */
 	enum record_phase phase;
+	bool interpreters_gone;
 	uint32_t interpreter_count;
 	uint32_t gil_count;
 	struct interpreter interpreters[MAX_INTERPRETERS];
@@ -377,10 +380,12 @@ bool cpu_open(struct core *c, struct thread *t);
 void cpu_close(struct core *c, struct thread *t);
 /* At the end of a tick: account for it and, when the window is over, look. */
 void cpu_tick(struct core *c);
-/* A last checkpoint for a thread that has ended, and for all at a cut. */
-void cpu_checkpoint(struct core *c, struct thread *t, bool look_now);
+/* The first checkpoint of a thread, and the last of one that has ended. */
+void cpu_begin(struct core *c, struct thread *t);
+void cpu_end(struct core *c, struct thread *t);
+/* Those that are due at a cut. */
 void cpu_checkpoint_all(struct core *c);
-/* Account for all until now, as a pause or another file follows. */
+/* Account for all until now: a pause follows, another file, or the end. */
 void cpu_settle(struct core *c);
 /* Ticks are taken again: CPU time used since is nobody's. */
 void cpu_resume(struct core *c);

@@ -245,14 +245,50 @@ static void send_checkpoint(struct core *c, struct thread *t)
 	t->running_ticks = 0;
 }
 
-/*
- * look_now: a last word at the end of a thread, or the first for one that is older
- * than the sampler.  A new thread begins at 0, whatever it used so far.
- */
-void cpu_checkpoint(struct core *c, struct thread *t, bool look_now)
+/* Is it the first thread of a program that this task was in from the start? */
+static bool since_start(const struct core *c, const struct thread *t)
 {
-	if (look_now)
+	return c->recorder_is_socket && t->tid == (uint32_t)c->args.program_pid &&
+	       c->tick == 0 && c->counters[RING_DISABLED_NS] == 0 &&
+	       c->counters[RING_PARKED_NS] == 0;
+}
+
+/*
+ * A new thread begins at 0, whatever it used so far; of one that is older than the
+ * sampler, what it used before is not counted.  What the first one used while the
+ * interpreter came up is, and no tick saw it.
+ */
+void cpu_begin(struct core *c, struct thread *t)
+{
+	if (c->older && since_start(c, t)) {
+		t->cpu_ns = (uint64_t)c->first_program_cpu;
+		send_checkpoint(c, t);
+	}
+	if (c->older)
 		(void)read_account(c, t);
+	send_checkpoint(c, t);
+}
+
+/*
+ * Where the kernel knows the thread no more, by what ticks saw of it since the last
+ * look, up to what the whole program has used since then: on a busy machine many a
+ * tick saw it running that had no CPU.
+ */
+static void last_look(struct core *c, struct thread *t)
+{
+	int64_t seen = t->held_ns + t->ran_ns;
+
+	if (!read_account(c, t) && seen != 0) {
+		int64_t most = cpu_of_program(c) - c->window_cpu;
+
+		t->cpu_ns += (uint64_t)(most >= 0 && most < seen ? most : seen);
+	}
+	t->held_ns = t->ran_ns = 0;
+}
+
+void cpu_end(struct core *c, struct thread *t)
+{
+	last_look(c, t);
 	send_checkpoint(c, t);
 }
 
@@ -271,7 +307,7 @@ void cpu_checkpoint_all(struct core *c)
 static int64_t look_at(struct core *c, struct thread *t)
 {
 	uint64_t before = t->cpu_ns;
-	int64_t ask_above = ASK_FLOOR_NS + ASK_STRATA * c->strata.length;
+	int64_t ask_above = ASK_FLOOR_NS + ASK_STRATA * c->weight_ns;
 
 	t->look = false;
 	if (!read_account(c, t)) {
@@ -283,7 +319,7 @@ static int64_t look_at(struct core *c, struct thread *t)
 	t->excess_ns += used - t->held_ns - t->excess_ns / 16;
 	if (t->excess_ns < 0)
 		t->excess_ns = 0;
-	t->held_ns = 0;
+	t->held_ns = t->ran_ns = 0;
 	t->ask = t->excess_ns > (t->ask ? ask_above / 2 : ask_above);
 	if (used != 0 &&
 		(running_ticks(c, t) >= CHECKPOINT_TICKS ||
@@ -301,7 +337,7 @@ void cpu_settle(struct core *c)
 
 		if (t->id == 0)
 			continue;
-		(void)look_at(c, t);
+		last_look(c, t);
 		if (t->cpu_ns != t->checkpoint_cpu_ns)
 			send_checkpoint(c, t);
 	}
@@ -317,6 +353,7 @@ void cpu_resume(struct core *c)
 		if (t->id == 0)
 			continue;
 		(void)read_account(c, t);
+		t->held_ns = t->ran_ns = 0;
 		t->anew = true;
 		send_checkpoint(c, t);
 	}

@@ -210,6 +210,7 @@ static void one_stratum(struct core *c)
 		return;
 	}
 	c->now_ns = loop_now(c);
+	c->weight_ns = c->strata.length;
 
 	bool late = c->now_ns - c->strata.tick > c->strata.length / 2;
 
@@ -252,6 +253,7 @@ static _Noreturn void spin(struct core *c)
 		} while (c->now_ns < c->learn_until);
 		c->learn_until = c->now_ns + strata_spacing(&c->strata, SPIN_NS);
 		sample_choose(c);
+		c->weight_ns = c->now_ns - before;
 		runs_spin_tick(c, before, c->now_ns);
 		before = c->now_ns;
 		tick(c);

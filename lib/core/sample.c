@@ -314,11 +314,14 @@ static bool collects(struct core *c, const struct thread *t)
 /* Of a thread that does not hold the GIL. */
 static uint8_t state_without_gil(struct core *c, struct thread *t)
 {
+	bool running = cpu_runs_outside(c, t);
 	uint32_t requested = 0;
 
+	if (running)
+		t->ran_ns += c->weight_ns;
 	if (c->layout.ts_gil_requested != PY_NONE)
 		(void)load32(t->ts + c->layout.ts_gil_requested, &requested);
-	return (uint8_t)((cpu_runs_outside(c, t) ? REC_RUNNING : 0) |
+	return (uint8_t)((running ? REC_RUNNING : 0) |
 			 (requested == 1 ? REC_GIL_WAIT : 0));
 }
 
@@ -479,7 +482,7 @@ static void look_at_holder(struct core *c, struct gil *g)
 	}
 	if (g->locked) {
 		t->last_held = c->tick;
-		t->held_ns += c->strata.length;
+		t->held_ns += c->weight_ns;
 		t->look = true;
 	}
 	if (wanted)
@@ -593,13 +596,19 @@ void sample_choose(struct core *c)
 	}
 }
 
+/* What the program does from now on is no Python thread's. */
 static void end_all_runs(struct core *c)
 {
+	if (c->interpreters_gone)
+		return;
+	c->interpreters_gone = true;
 	for (uint32_t i = 0; i < c->thread_count; i++) {
 		if (c->threads[i].id == 0)
 			continue;
 		run_end(c, &c->threads[i]);
 	}
+	cpu_settle(c);
+	loop_count_cpu(c);
 }
 
 static enum record_phase phase(struct core *c)
@@ -624,6 +633,7 @@ void sample_tick(struct core *c)
 		c->all_changed = true;
 		return;
 	}
+	c->interpreters_gone = false;
 	for (uint32_t i = 0; i < c->gil_count; i++) {
 		read_ledger(c, &c->gils[i]);
 		look_at_holder(c, &c->gils[i]);

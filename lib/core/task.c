@@ -538,8 +538,11 @@ void task_leave(struct core *c, enum ring_leave why, int detail)
 {
 	struct record r;
 
-	/* Let go by order, threads can still be asked for their last account. */
-	if (why == RING_LEAVE_ORDERED && c->gap_from == 0) {
+	/* Threads are asked for their last account; the first one may also be when all
+	 * have ended. */
+	if ((why == RING_LEAVE_ORDERED || why == RING_LEAVE_EXITED ||
+		    why == RING_LEAVE_EXECED) &&
+		c->gap_from == 0) {
 		c->now_ns = loop_now(c);
 		cpu_settle(c);
 	}

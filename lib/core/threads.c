@@ -293,7 +293,7 @@ static void enter_thread(struct core *c, const struct interpreter *in, uint64_t 
 	}
 	c->next_thread_id++;
 	index_insert(c, t);
-	cpu_checkpoint(c, t, c->older);
+	cpu_begin(c, t);
 }
 
 void thread_end(struct core *c, struct thread *t)
@@ -301,7 +301,7 @@ void thread_end(struct core *c, struct thread *t)
 	struct record r;
 
 	run_close(c, t);
-	cpu_checkpoint(c, t, true);
+	cpu_end(c, t);
 	cpu_close(c, t);
 	record_begin(&r, REC_THREAD_END);
 	record_number(&r, t->id);
