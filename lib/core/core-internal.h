@@ -54,6 +54,7 @@ struct thread {
 	uint64_t ts;
 	uint64_t interpreter;
 	uint64_t pthread;
+	uint64_t native; /* the id in the thread state, as read; 0 before 3.11 */
 	uint32_t tid;
 	uint32_t id;      /* on the wire; 0: entry not in use */
 	uint32_t listing; /* number of the listing that saw it last */
