@@ -59,8 +59,10 @@ struct thread {
 	uint32_t id;      /* on the wire; 0: entry not in use */
 	uint32_t listing; /* number of the listing that saw it last */
 	uint16_t gil;
-	bool fresh; /* entered by the last listing, not looked at yet */
-	bool twin;  /* its kernel thread has another thread state, used later */
+	uint16_t next_attended; /* in the list of core.attended: index plus 1, 0 ends */
+	bool attended;          /* it is in that list, even if its entry was freed */
+	bool fresh;             /* entered by the last listing, not looked at yet */
+	bool twin; /* its kernel thread has another thread state, used later */
 
 	/* The run in progress: from tick run_first on the thread was here. */
 	bool in_run;
@@ -72,6 +74,7 @@ struct thread {
 	/* The last chain that was trusted, to see that nothing changed. */
 	uint64_t path;
 	uint64_t last_held; /* tick at which it was last seen with the GIL */
+	uint64_t looked; /* tick, plus 1, at which it was last looked at without it */
 
 	/* CPU accounting (cpu.c). */
 	int32_t schedstat; /* descriptor, or -errno when it cannot be had */
@@ -235,7 +238,8 @@ struct core {
 	uint32_t thread_count; /* entries used so far, free ones included */
 	uint32_t free_threads; /* of these */
 	uint32_t next_thread_id;
-	bool all_changed; /* every thread has to be walked at the next tick */
+	uint16_t attended; /* index plus 1 of the first to be seen at the next tick */
+	bool all_changed;  /* every thread has to be walked at the next tick */
 
 	/* Tables of the epoch. */
 	uint32_t epoch;
@@ -290,6 +294,9 @@ int64_t loop_clock(int clock); /* any clock, by system call */
 
 /* sample.c */
 void sample_tick(struct core *c);
+/* From now on the thread is seen at each tick, as long as it is fresh or to be asked.
+ */
+void sample_attend(struct core *c, struct thread *t);
 /* Is memory as the layout says? 0, or the number of the check that failed. */
 int sample_check_layout(struct core *c);
 

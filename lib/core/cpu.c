@@ -231,6 +231,8 @@ static int64_t look_at(struct core *c, struct thread *t)
 		t->excess_ns = 0;
 	t->held_ns = 0;
 	t->ask = t->excess_ns > (t->ask ? ask_above / 2 : ask_above);
+	if (t->ask)
+		sample_attend(c, t);
 	if (used != 0 &&
 		(running_ticks(c, t) >= CHECKPOINT_TICKS ||
 			(running_ticks(c, t) != 0 &&

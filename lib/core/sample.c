@@ -341,6 +341,7 @@ static void enter(struct core *c, struct thread *t, bool holds)
 		t->in_run = false;
 		count(c, RING_LOST_FULL, 1);
 		t->fresh = true;
+		sample_attend(c, t);
 		return;
 	}
 	run_set(c, t, p.node, p.position, state);
@@ -370,6 +371,7 @@ static void walk_thread(struct core *c, struct thread *t)
 
 static void look(struct core *c, struct thread *t)
 {
+	t->looked = c->tick + 1;
 	walk_thread(c, t);
 	/* Its thread state may be another's by now. */
 	if (thread_same(c, t))
@@ -453,39 +455,75 @@ static bool any_switched(struct core *c)
 	return false;
 }
 
-/* Threads that do not hold the GIL but may have since the last tick. */
-static void look_at_others(struct core *c)
+/* Those of one GIL: they do not hold it, but may have since the last tick. */
+static void look_at_all(struct core *c, uint16_t gil)
 {
 	for (uint32_t i = 0; i < c->thread_count; i++) {
 		struct thread *t = &c->threads[i];
 
-		if (t->id == 0 || t->gil >= c->gil_count)
-			continue;
-		const struct gil *g = &c->gils[t->gil];
-
-		if (t->ts == g->holder)
-			continue;
-		t->look |= t->ask;
-		if (t->fresh || c->all_changed || g->new_switches > 1 ||
-			g->interpreters > 1 ||
-			(g->new_switches == 1 && t->ts == g->old_holder))
+		if (t->id != 0 && t->gil == gil && t->ts != c->gils[gil].holder)
 			look(c, t);
-		else if (t->ask && t->in_run)
-			run_set(c, t, t->node, t->position,
-				(uint8_t)((t->state & ~REC_RUNNING) |
-					  state_of(c, t, false)));
 	}
 }
 
-/* Those that have only now turned out to be there. */
-static void look_at_fresh(struct core *c)
+/* Without a switch nobody's chain can have changed; after one, the old holder's. */
+static void look_at_others(struct core *c)
 {
-	for (uint32_t i = 0; i < c->thread_count; i++) {
-		struct thread *t = &c->threads[i];
+	for (uint16_t i = 0; i < c->gil_count; i++) {
+		const struct gil *g = &c->gils[i];
+		struct thread *t;
 
-		if (t->id != 0 && t->fresh && t->gil < c->gil_count &&
-			t->ts != c->gils[t->gil].holder)
+		if (c->all_changed || g->new_switches > 1 || g->interpreters > 1) {
+			look_at_all(c, i);
+			continue;
+		}
+		t = g->new_switches == 1 ? thread_find(c, g->old_holder) : NULL;
+		if (t != NULL && t->gil == i && t->ts != g->holder)
 			look(c, t);
+	}
+}
+
+void sample_attend(struct core *c, struct thread *t)
+{
+	if (t->attended)
+		return;
+	t->attended = true;
+	t->next_attended = c->attended;
+	c->attended = (uint16_t)(t - c->threads + 1);
+}
+
+/* A thread of the list that has not been looked at in this tick. */
+static void attend(struct core *c, struct thread *t)
+{
+	bool held = t->gil >= c->gil_count || t->ts == c->gils[t->gil].holder;
+
+	t->look |= t->ask && !held;
+	if (held || t->looked == c->tick + 1)
+		return;
+	if (t->fresh)
+		look(c, t);
+	else if (t->in_run)
+		run_set(c, t, t->node, t->position,
+			(uint8_t)((t->state & ~REC_RUNNING) | state_of(c, t, false)));
+}
+
+/* Who has to be seen at each tick, or for the first time: few, and not worth a search
+ * among all. */
+static void look_at_attended(struct core *c)
+{
+	uint16_t *link = &c->attended;
+
+	while (*link != 0) {
+		struct thread *t = &c->threads[*link - 1];
+
+		if (t->id != 0 && (t->fresh || t->ask))
+			attend(c, t);
+		if (t->id != 0 && (t->fresh || t->ask)) {
+			link = &t->next_attended;
+		} else {
+			*link = t->next_attended;
+			t->attended = false;
+		}
 	}
 }
 
@@ -517,9 +555,10 @@ void sample_tick(struct core *c)
 		(c->unentered && any_switched(c)))
 		threads_list(c);
 	look_at_others(c);
+	look_at_attended(c);
 	if (c->relist) {
 		threads_list(c);
-		look_at_fresh(c);
+		look_at_attended(c);
 	}
 	c->all_changed = false;
 	cpu_tick(c);

@@ -298,6 +298,8 @@ static void enter_thread(struct core *c, const struct interpreter *in, uint64_t 
 		.id = c->next_thread_id + 1,
 		.listing = c->listing,
 		.gil = in->gil,
+		.next_attended = t->next_attended,
+		.attended = t->attended,
 		.fresh = true,
 		.schedstat = -1,
 		.stat = -1,
@@ -323,6 +325,7 @@ static void enter_thread(struct core *c, const struct interpreter *in, uint64_t 
 	}
 	c->next_thread_id++;
 	index_insert(c, t);
+	sample_attend(c, t);
 	cpu_checkpoint(c, t, c->older);
 }
 
