@@ -54,17 +54,37 @@ static void on_signal(struct recorder *r, const struct signalfd_siginfo *s)
 	(void)kill(r->child, sig);
 }
 
+/* The command has ended.  It is not reaped yet: its task reads its last figures. */
+static void command_has_ended(struct recorder *r, const siginfo_t *info)
+{
+	/* As wait() would have it. */
+	r->child_status = info->si_code == CLD_EXITED   ? (info->si_status & 0xff) << 8
+			  : info->si_code == CLD_DUMPED ? info->si_status | WCOREFLAG
+							: info->si_status;
+	r->child_ended = true;
+}
+
+/* All others that come to us are tasks and what is between them and their program. */
 static void reap(struct recorder *r)
 {
-	int status;
-	pid_t pid;
+	for (;;) {
+		siginfo_t info = { 0 };
 
-	while ((pid = waitpid(-1, &status, WNOHANG | __WALL)) > 0) {
-		if (pid == r->child) {
-			r->child_status = status;
-			r->child_ended = true;
+		if (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT | __WALL) !=
+				0 ||
+			info.si_pid == 0)
+			return;
+		if (info.si_pid == r->child) {
+			command_has_ended(r, &info);
+			return;
 		}
+		(void)waitpid(info.si_pid, NULL, WNOHANG | __WALL);
 	}
+}
+
+void rec_reap_command(struct recorder *r)
+{
+	(void)waitpid(r->child, NULL, 0);
 }
 
 /* Those that came to us: they have left, but may not have ended yet. */

@@ -137,6 +137,8 @@ void rec_set_up_signals(struct recorder *r);
 void rec_read_signals(struct recorder *r);
 /* Tasks that have become our children. */
 void rec_reap_tasks(struct recorder *r);
+/* The command, which has ended. */
+void rec_reap_command(struct recorder *r);
 
 /* rec-end.c */
 void rec_add_stats(struct follow_stats *to, const struct follow_stats *s);

@@ -888,23 +888,24 @@ static void see_ends(struct recorder *r)
 	}
 }
 
-/* The command has ended: its task has seen that too, or will at once. */
+/* The command has ended: its task has seen that too, or will at once.  Once a zombie is
+ * reaped nobody can ask for its CPU time any more. */
 static void on_child_end(struct recorder *r)
 {
 	int64_t end = clock_monotonic_ns() + EXIT_GRACE_MS * 1000000ll;
 
 	/* A hello may be waiting still, of a program that was over at once. */
 	accept_hellos(r);
-	if (r->follow_count == 0)
-		return;
 	struct tree_process *p = tree_find(&r->tree, r->child);
 
 	if (p != NULL && p->follow != NULL)
 		while (!follow_has_left(p->follow) && clock_monotonic_ns() < end)
 			clock_sleep_ns(200000);
+	rec_reap_command(r);
 	see_ends(r);
 	/* A process that outlives the command is let go. */
-	end_all(r);
+	if (r->follow_count != 0)
+		end_all(r);
 }
 
 /* No longer than until a process is to be looked into, or looked for. */

@@ -12,6 +12,7 @@
  *   loop.c    the loop: strata, sleeping, the adaptive rate
  *   sample.c  one tick: which threads to look at, and what is taken as true
  *   walk.c    reading one chain of frames
+ *   kept.c    chains of waiting threads, kept to see that they have not changed
  *   threads.c the table of threads, listing
  *   intern.c  strings, code objects and nodes, each sent once
  *   runs.c    runs of samples, ticks, gaps: what goes into the ring
@@ -46,18 +47,29 @@ enum {
 	PATH_CACHE = 1024,
 	MAX_STORED_FRAMES = 4096, /* the most that max_stack may ask for */
 	MAX_FRAMES = 65536,       /* a longer chain is taken for a loop */
+	MAX_KEPT_BLOCKS = 4096,
+	KEPT_BLOCK_FRAMES = 10,
 	SCRATCH_BYTES = 16384,
 };
 
-/* A PyThreadState and the kernel thread it belongs to. */
+/* A PyThreadState and the kernel thread it belongs to.  What a look at all threads
+ * needs stands in front, in two cache lines. */
 struct thread {
-	uint64_t ts;
-	uint64_t interpreter;
+	__attribute__((aligned(128))) uint64_t ts;
 	uint64_t pthread;
+	uint64_t native; /* the id in the thread state, as read; 0 before 3.11 */
+
+	/* Its chain while it waits (kept.c). */
+	uint64_t kept_link, kept_current, kept_chunk, kept_top;
+	uint16_t kept; /* the first block, 0: none */
+	uint16_t kept_frames;
+
+	uint32_t id; /* on the wire; 0: entry not in use */
 	uint32_t tid;
-	uint32_t id;      /* on the wire; 0: entry not in use */
 	uint32_t listing; /* number of the listing that saw it last */
 	uint16_t gil;
+	uint16_t next_attended; /* in the list of core.attended: index plus 1, 0 ends */
+	bool attended;          /* it is in that list, even if its entry was freed */
 	bool fresh;  /* has no run: entered by the last listing, or not chosen since */
 	bool twin;   /* its kernel thread has another thread state, used later */
 	bool chosen; /* of a subset of all, for the tick in hand */
@@ -71,9 +83,9 @@ struct thread {
 	uint64_t run_first;
 	uint64_t lost; /* ticks that were left out as the ring was full */
 
-	/* The last chain that was trusted, to see that nothing changed. */
-	uint64_t path;
+	uint64_t interpreter;
 	uint64_t last_held; /* tick at which it was last seen with the GIL */
+	uint64_t looked; /* tick, plus 1, at which it was last looked at without it */
 
 	/* CPU accounting (cpu.c). */
 	int32_t schedstat; /* descriptor, or -errno when it cannot be had */
@@ -85,8 +97,8 @@ struct thread {
 	uint64_t run_count;
 	uint64_t delay_ns; /* ready to run, without a CPU */
 	int64_t excess_ns; /* CPU beyond what it ran with the GIL, decaying */
-	int64_t held_ns;   /* weight of ticks seen holding the GIL since the last look */
-	int64_t ran_ns;    /* of those seen running without it, likewise */
+	int64_t held_ns; /* weight of ticks seen holding the GIL since the last look */
+	int64_t ran_ns;  /* of those seen running without it, likewise */
 	uint64_t running_ticks; /* of closed runs, since the last checkpoint */
 	uint64_t checkpoint_cpu_ns;
 	int64_t checkpoint_ns;
@@ -120,8 +132,9 @@ struct code {
 	uint32_t bytes;       /* of bytecode */
 	uint32_t frame_bytes; /* of a frame that runs it; 0: not known */
 	uint32_t flags;
-	bool shim;    /* CPython's own, never shown */
-	bool defined; /* sent */
+	bool shim;        /* CPython's own, never shown */
+	bool defined;     /* sent */
+	uint64_t checked; /* core.moment at which it was found to be what it was */
 };
 
 struct node {
@@ -155,6 +168,18 @@ struct frame {
 	uint32_t code; /* index of a struct code, from 1 */
 	uint32_t position;
 	bool own; /* on the thread's own stack, not in a generator */
+};
+
+/* A frame of a chain that is kept. */
+struct kept_frame {
+	uint64_t at, instr;
+	uint32_t code; /* index of a struct code; 0: one that is never shown */
+	uint8_t owner;
+};
+
+struct kept_block {
+	struct kept_frame frame[KEPT_BLOCK_FRAMES];
+	uint16_t next; /* of the chain, or of those that are free; 0: none */
 };
 
 /* One reading of a chain, leaf first. */
@@ -225,8 +250,8 @@ struct core {
 	int64_t learn_until; /* the next tick of those without strata; 0 with strata */
 	uint32_t subset_of, subset; /* threads, those looked at; 0: all are */
 
-	/* The window of cpu.c. */
-	int64_t window_ns;
+	/* The window of cpu.c, and how long it is to be. */
+	int64_t window_ns, window_step;
 	int64_t window_cpu;
 	int64_t full_look_ns, full_look_step;
 
@@ -246,7 +271,8 @@ struct core {
 	uint32_t thread_count; /* entries used so far, free ones included */
 	uint32_t free_threads; /* of these */
 	uint32_t next_thread_id;
-	bool all_changed; /* every thread has to be walked at the next tick */
+	uint16_t attended; /* index plus 1 of the first to be seen at the next tick */
+	bool all_changed;  /* every thread has to be walked at the next tick */
 
 	/* Tables of the epoch. */
 	uint32_t epoch;
@@ -269,6 +295,10 @@ struct core {
 	struct string *strings;
 	uint16_t *string_index;
 	struct path_entry *path_cache;
+	struct kept_block *kept; /* from 1 */
+	uint64_t moment;         /* moves when code objects have to be checked again */
+	uint32_t kept_count;     /* blocks used so far, free ones included */
+	uint16_t kept_free;      /* the first of these */
 	uint8_t *scratch;
 };
 
@@ -300,6 +330,7 @@ int64_t loop_now(struct core *c); /* CLOCK_MONOTONIC */
 void loop_count_cpu(struct core *c);
 void loop_find_vdso(struct core *c);
 int64_t loop_clock(int clock); /* any clock, by system call */
+enum { CLOCK_OWN_CPU = 3 };    /* CLOCK_THREAD_CPUTIME_ID */
 
 /* sample.c */
 /* Before runs_tick(): which threads will the tick look at? */
@@ -307,6 +338,9 @@ void sample_choose(struct core *c);
 /* The same for a thread that has only now entered the table. */
 void sample_choose_thread(struct core *c, struct thread *t);
 void sample_tick(struct core *c);
+/* From now on the thread is seen at each tick, as long as it is fresh or to be asked.
+ */
+void sample_attend(struct core *c, struct thread *t);
 /* Is memory as the layout says? 0, or the number of the check that failed. */
 int sample_check_layout(struct core *c);
 
@@ -318,6 +352,17 @@ void walk_warm(struct core *c, uint64_t ts);
 bool walk_moves(struct core *c, uint64_t ts);
 /* Has the thread state a frame? */
 bool walk_has_frame(struct core *c, uint64_t ts);
+
+/* kept.c */
+/* Keep the chain of a thread that does not run.  False when that cannot be. */
+bool kept_store(struct core *c, struct thread *t);
+void kept_drop(struct core *c, struct thread *t);
+/* Is its chain, down to the root, as it was kept? */
+bool kept_holds(struct core *c, struct thread *t);
+/* Ask for what that needs, each further ahead than what follows from it. */
+void kept_ask_thread(const struct thread *t);
+void kept_ask_places(struct core *c, const struct thread *t);
+void kept_ask_frames(struct core *c, const struct thread *t);
 
 /* threads.c */
 struct thread *thread_find(struct core *c, uint64_t ts);
@@ -335,6 +380,8 @@ void thread_end(struct core *c, struct thread *t);
 /* intern.c */
 /* The entry of a code object, new or old; 0 when it is none or the table is full. */
 uint32_t code_find(struct core *c, uint64_t address);
+/* Is it, at this moment (core.moment), still what it was when it was entered? */
+bool code_holds(struct core *c, uint32_t code);
 /* Send what belongs to it; false when it cannot be read whole or not be sent. */
 bool code_define(struct core *c, uint32_t code);
 uint32_t node_find(

@@ -373,6 +373,7 @@ static void enter(struct core *c, struct thread *t, bool holds)
 		count(c, RING_LOST_FULL, 1);
 		t->lost++;
 		t->fresh = true;
+		sample_attend(c, t);
 		return;
 	}
 	run_set(c, t, p.node, p.position, state);
@@ -403,12 +404,21 @@ static void walk_thread(struct core *c, struct thread *t)
 
 static void look(struct core *c, struct thread *t)
 {
+	uint32_t node = t->in_run ? t->node : 0, position = t->position;
+
+	t->looked = c->tick + 1;
 	walk_thread(c, t);
 	/* Its thread state may be another's by now. */
-	if (thread_same(c, t))
-		enter(c, t, false);
-	else
+	if (!thread_same(c, t)) {
 		c->relist = true;
+		return;
+	}
+	enter(c, t, false);
+	/* It seems to wait here.  What is kept must be what was entered. */
+	if (t->in_run && t->node == node && t->position == position &&
+		(t->state & REC_APPROXIMATE) == 0 && still(c, t) && kept_store(c, t) &&
+		!still(c, t))
+		kept_drop(c, t);
 }
 
 /* --- one tick --- */
@@ -449,6 +459,7 @@ static void leave_out(struct core *c, struct thread *t)
 	if (t->in_run)
 		run_end(c, t);
 	t->fresh = true;
+	sample_attend(c, t);
 }
 
 /*
@@ -512,58 +523,192 @@ static bool any_switched(struct core *c)
 	return false;
 }
 
-static void look_if_running(struct core *c, struct thread *t)
+/* Its place is that of the last tick; the state need not be. */
+static void go_on(struct core *c, struct thread *t)
 {
-	if (cpu_runs_outside(c, t))
-		look(c, t);
-	else
-		leave_out(c, t);
+	t->looked = c->tick + 1;
+	run_set(c, t, t->node, t->position,
+		(uint8_t)((t->state & REC_APPROXIMATE) | state_without_gil(c, t)));
 }
 
-/* Threads that do not hold the GIL but may have since the last tick. */
+/* What the ledger says at this moment; not of a tick. */
+static bool ledger_now(struct core *c, const struct gil *g, struct gil *now)
+{
+	return load64(g->address + c->layout.gil_switch_number, &now->switches) &&
+	       load64(g->address + c->layout.gil_last_holder, &now->holder);
+}
+
+static bool may_have_changed(struct core *c, const struct thread *t, uint16_t gil)
+{
+	return t->id != 0 && t->gil == gil && t->ts != c->gils[gil].holder;
+}
+
+/*
+ * Some threads of one GIL, one bit for each: whose chain is as it was kept?  While they
+ * are looked at only the holder can run.
+ */
+static uint64_t see_kept(struct core *c, uint16_t gil, uint32_t from, uint32_t to)
+{
+	enum { FARTHEST = 16, FAR = 8, NEAR = 4 };
+	const struct gil *g = &c->gils[gil];
+	struct gil before, behind;
+	uint64_t holds = 0;
+
+	if (c->all_changed || g->interpreters > 1 || !ledger_now(c, g, &before))
+		return 0;
+	c->moment++;
+	for (uint32_t i = from; i < to; i++) {
+		struct thread *t = &c->threads[i];
+
+		if (i + FARTHEST < c->thread_count)
+			kept_ask_thread(t + FARTHEST);
+		if (i + FAR < c->thread_count)
+			kept_ask_places(c, t + FAR);
+		if (i + NEAR < c->thread_count)
+			kept_ask_frames(c, t + NEAR);
+		if (may_have_changed(c, t, gil) && t->in_run &&
+			(t->state & REC_APPROXIMATE) == 0 && t->ts != before.holder &&
+			kept_holds(c, t))
+			holds |= 1ull << (i - from);
+	}
+	return ledger_now(c, g, &behind) && behind.switches == before.switches &&
+			       behind.holder == before.holder
+		       ? holds
+		       : 0;
+}
+
+/* Those of one GIL: they do not hold it, but may have since the last tick. */
+static void look_at_all(struct core *c, uint16_t gil)
+{
+	enum { TOGETHER = 64 };
+
+	for (uint32_t from = 0; from < c->thread_count; from += TOGETHER) {
+		uint32_t left = c->thread_count - from;
+		uint32_t to = from + (left < TOGETHER ? left : TOGETHER);
+		uint64_t holds = see_kept(c, gil, from, to);
+
+		for (uint32_t i = from; i < to; i++) {
+			struct thread *t = &c->threads[i];
+
+			if (!may_have_changed(c, t, gil))
+				continue;
+			if ((holds >> (i - from) & 1) != 0)
+				go_on(c, t);
+			else
+				look(c, t);
+		}
+	}
+}
+
+/* Without a switch nobody's chain can have changed; after one, the old holder's. */
 static void look_at_others(struct core *c)
 {
-	bool tells_waiting = c->layout.ts_gil_requested != PY_NONE;
+	for (uint16_t i = 0; i < c->gil_count; i++) {
+		const struct gil *g = &c->gils[i];
+		struct thread *t;
 
-	for (uint32_t i = 0; i < c->thread_count; i++) {
-		struct thread *t = &c->threads[i];
-
-		if (t->id == 0 || t->gil >= c->gil_count)
+		if (c->all_changed || g->new_switches > 1 || g->interpreters > 1) {
+			look_at_all(c, i);
 			continue;
-		const struct gil *g = &c->gils[t->gil];
-
-		if (t->ts == g->holder)
-			continue;
-		t->look |= t->ask;
-		if (!is_chosen(c, t))
-			leave_out(c, t);
-		else if (on_cpu_alone(c))
-			look_if_running(c, t);
-		else if (t->fresh || c->all_changed || g->new_switches > 1 ||
-			 g->interpreters > 1 ||
-			 (g->new_switches == 1 && t->ts == g->old_holder))
+		}
+		t = g->new_switches == 1 ? thread_find(c, g->old_holder) : NULL;
+		if (t != NULL && t->gil == i && t->ts != g->holder)
 			look(c, t);
-		else if (t->in_run && (t->ask || tells_waiting))
-			run_set(c, t, t->node, t->position,
-				(uint8_t)((t->state & REC_APPROXIMATE) |
-					  state_without_gil(c, t)));
 	}
 }
 
-/* Those that have only now turned out to be there. */
-static void look_at_fresh(struct core *c)
+void sample_attend(struct core *c, struct thread *t)
+{
+	if (t->attended)
+		return;
+	t->attended = true;
+	t->next_attended = c->attended;
+	c->attended = (uint16_t)(t - c->threads + 1);
+}
+
+/* A thread of the list that has not been looked at in this tick. */
+static void attend(struct core *c, struct thread *t)
+{
+	bool held = t->gil >= c->gil_count || t->ts == c->gils[t->gil].holder;
+
+	t->look |= t->ask && !held;
+	if (held || t->looked == c->tick + 1)
+		return;
+	if (t->fresh)
+		look(c, t);
+	else if (t->in_run)
+		go_on(c, t);
+}
+
+/* Who has to be seen at each tick, or for the first time: few, and not worth a search
+ * among all. */
+static void look_at_attended(struct core *c)
+{
+	uint16_t *link = &c->attended;
+
+	while (*link != 0) {
+		struct thread *t = &c->threads[*link - 1];
+
+		if (t->id != 0 && (t->fresh || t->ask))
+			attend(c, t);
+		if (t->id != 0 && (t->fresh || t->ask)) {
+			link = &t->next_attended;
+		} else {
+			*link = t->next_attended;
+			t->attended = false;
+		}
+	}
+}
+
+/* Where only some of the threads are to be looked at, by lot or as they run. */
+static void look_if_wanted(struct core *c, struct thread *t)
+{
+	const struct gil *g = &c->gils[t->gil];
+
+	t->look |= t->ask;
+	if (!is_chosen(c, t) || (on_cpu_alone(c) && !cpu_runs_outside(c, t)))
+		leave_out(c, t);
+	else if (t->fresh || on_cpu_alone(c) || c->all_changed || g->new_switches > 1 ||
+		 g->interpreters > 1 ||
+		 (g->new_switches == 1 && t->ts == g->old_holder))
+		look(c, t);
+	else if (t->in_run)
+		go_on(c, t);
+}
+
+static void look_at_some(struct core *c)
 {
 	for (uint32_t i = 0; i < c->thread_count; i++) {
 		struct thread *t = &c->threads[i];
 
-		if (t->id == 0 || !t->fresh || !is_chosen(c, t) ||
-			t->gil >= c->gil_count || t->ts == c->gils[t->gil].holder)
-			continue;
-		if (on_cpu_alone(c))
-			look_if_running(c, t);
-		else
-			look(c, t);
+		if (t->id != 0 && t->gil < c->gil_count &&
+			t->ts != c->gils[t->gil].holder && t->looked != c->tick + 1)
+			look_if_wanted(c, t);
 	}
+}
+
+/* Where a thread state tells that it waits for the GIL: of each at every tick. */
+static void see_who_waits(struct core *c)
+{
+	for (uint32_t i = 0; i < c->thread_count; i++) {
+		struct thread *t = &c->threads[i];
+
+		if (t->id != 0 && t->in_run && t->gil < c->gil_count &&
+			t->ts != c->gils[t->gil].holder && t->looked != c->tick + 1)
+			go_on(c, t);
+	}
+}
+
+static void look_at_the_rest(struct core *c)
+{
+	if (c->subset_of != 0 || on_cpu_alone(c)) {
+		look_at_some(c);
+		return;
+	}
+	look_at_others(c);
+	look_at_attended(c);
+	if (c->layout.ts_gil_requested != PY_NONE)
+		see_who_waits(c);
 }
 
 void sample_choose_thread(struct core *c, struct thread *t)
@@ -641,10 +786,13 @@ void sample_tick(struct core *c)
 	if (c->relist || heads_moved(c) || c->now_ns - c->listed_ns > RELIST_NS ||
 		(c->unentered && any_switched(c)))
 		threads_list(c);
-	look_at_others(c);
+	look_at_the_rest(c);
 	if (c->relist) {
 		threads_list(c);
-		look_at_fresh(c);
+		if (c->subset_of != 0 || on_cpu_alone(c))
+			look_at_some(c);
+		else
+			look_at_attended(c);
 	}
 	c->all_changed = false;
 	cpu_tick(c);

@@ -138,24 +138,51 @@ static uint32_t pthread_id(struct core *c, uint64_t pthread)
 	return id != 0 ? id : NO_THREAD;
 }
 
+/* The ids in a thread state. */
+struct ids {
+	uint64_t pthread;
+	uint64_t native; /* 0 before 3.11 */
+};
+
+static bool read_ids(struct core *c, uint64_t ts, struct ids *ids)
+{
+	ids->native = 0;
+	return load64(ts + c->layout.ts_thread_id, &ids->pthread) &&
+	       ((c->layout.flags & PY_HAS_NATIVE_ID) == 0 ||
+		       load64(ts + c->layout.ts_native_id, &ids->native));
+}
+
 /* After a fork without Python's knowing, the thread state still bears the id of the
  * thread that forked. */
-static uint32_t native_id(struct core *c, uint64_t ts, uint64_t pthread)
+static uint32_t native_id(struct core *c, const struct ids *ids)
 {
 	uint32_t pid = (uint32_t)c->args.program_pid;
-	uint64_t id;
 
-	if (!load64(ts + c->layout.ts_native_id, &id) || id >= 1u << 30)
+	if (ids->native >= 1u << 30)
 		return 0;
-	return id != pid && main_tid_offset(c, pthread) != 0 ? pid : (uint32_t)id;
+	return ids->native != pid && main_tid_offset(c, ids->pthread) != 0
+		       ? pid
+		       : (uint32_t)ids->native;
 }
 
 /* The kernel's id of the thread that a thread state belongs to, 0 if not known,
  * NO_THREAD if it has surely ended. */
-static uint32_t kernel_id(struct core *c, uint64_t ts, uint64_t pthread)
+static uint32_t kernel_id(struct core *c, const struct ids *ids)
 {
-	return (c->layout.flags & PY_HAS_NATIVE_ID) != 0 ? native_id(c, ts, pthread)
-							 : pthread_id(c, pthread);
+	return (c->layout.flags & PY_HAS_NATIVE_ID) != 0 ? native_id(c, ids)
+							 : pthread_id(c, ids->pthread);
+}
+
+/*
+ * Are these the ids of the thread in the table?  Where the thread state has the
+ * kernel's id, which is given to no other thread soon, that settles it: to ask the C
+ * library's struct as well, in a page of its own, took longer than all else.
+ */
+static bool same_ids(struct core *c, const struct thread *t, const struct ids *ids)
+{
+	return ids->pthread == t->pthread && ids->native == t->native &&
+	       ((c->layout.flags & PY_HAS_NATIVE_ID) != 0 ||
+		       pthread_id(c, ids->pthread) == t->tid);
 }
 
 /* The GIL of an interpreter: entered when new.  MAX_INTERPRETERS when unreadable. */
@@ -248,7 +275,7 @@ static void release_entry(struct core *c, struct thread *t)
  * Python have nothing to show.
  */
 static void enter_thread(struct core *c, const struct interpreter *in, uint64_t ts,
-	uint64_t pthread, uint32_t tid)
+	const struct ids *ids, uint32_t tid)
 {
 	struct thread *t;
 	struct record r;
@@ -265,11 +292,14 @@ static void enter_thread(struct core *c, const struct interpreter *in, uint64_t 
 	*t = (struct thread){
 		.ts = ts,
 		.interpreter = in->address,
-		.pthread = pthread,
+		.pthread = ids->pthread,
+		.native = ids->native,
 		.tid = tid,
 		.id = c->next_thread_id + 1,
 		.listing = c->listing,
 		.gil = in->gil,
+		.next_attended = t->next_attended,
+		.attended = t->attended,
 		.fresh = true,
 		.schedstat = -1,
 		.stat = -1,
@@ -283,7 +313,7 @@ static void enter_thread(struct core *c, const struct interpreter *in, uint64_t 
 	record_begin(&r, REC_THREAD);
 	record_number(&r, t->id);
 	record_number(&r, tid);
-	record_number(&r, pthread);
+	record_number(&r, ids->pthread);
 	record_number(&r, in->id);
 	if (!record_put(c, &r, false)) {
 		cpu_close(c, t);
@@ -293,6 +323,7 @@ static void enter_thread(struct core *c, const struct interpreter *in, uint64_t 
 	}
 	c->next_thread_id++;
 	index_insert(c, t);
+	sample_attend(c, t);
 	cpu_begin(c, t);
 }
 
@@ -301,6 +332,7 @@ void thread_end(struct core *c, struct thread *t)
 	struct record r;
 
 	run_close(c, t);
+	kept_drop(c, t);
 	cpu_end(c, t);
 	cpu_close(c, t);
 	record_begin(&r, REC_THREAD_END);
@@ -329,32 +361,30 @@ bool thread_linked(struct core *c, const struct thread *t)
 
 bool thread_same(struct core *c, const struct thread *t)
 {
-	uint64_t pthread;
+	struct ids ids;
 
-	return load64(t->ts + c->layout.ts_thread_id, &pthread) &&
-	       pthread == t->pthread && kernel_id(c, t->ts, pthread) == t->tid;
+	return read_ids(c, t->ts, &ids) && same_ids(c, t, &ids);
 }
 
 /* A thread state seen in a listing. */
 static void list_thread(struct core *c, const struct interpreter *in, uint64_t ts)
 {
-	uint64_t pthread = 0;
-
-	if (!load64(ts + c->layout.ts_thread_id, &pthread))
-		return;
 	struct thread *t = thread_find(c, ts);
-	uint32_t tid = kernel_id(c, ts, pthread);
+	struct ids ids;
 
-	if (t != NULL && (t->tid != tid || t->pthread != pthread)) {
-		thread_end(c, t);
-		t = NULL;
-	}
-	if (t != NULL) {
+	if (!read_ids(c, ts, &ids))
+		return;
+	if (t != NULL && same_ids(c, t, &ids)) {
 		t->listing = c->listing;
 		t->twin = false;
-	} else if (tid != NO_THREAD) {
-		enter_thread(c, in, ts, pthread, tid);
+		return;
 	}
+	if (t != NULL)
+		thread_end(c, t);
+	uint32_t tid = kernel_id(c, &ids);
+
+	if (tid != NO_THREAD)
+		enter_thread(c, in, ts, &ids, tid);
 }
 
 /* Only with several interpreters: which thread states share a kernel thread? */

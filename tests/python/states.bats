@@ -77,10 +77,14 @@ check_finalizer() { # python
 }
 
 check_phases() { # python
-    local at_start at_end
-    states "$1" -F 5000 -- end || return
-    "$PYSTACK" script -i f > samples
-    at_start=$(grep -c ' starting' samples)
+    local at_start=0 at_end tries
+    # It takes some ms, in which the sampler may have no CPU.
+    for tries in 1 2 3 4 5 6; do
+        states "$1" -F 5000 -- end || return
+        "$PYSTACK" script -i f > samples
+        at_start=$(grep -c ' starting' samples)
+        [ "$at_start" -eq 0 ] || break
+    done
     at_end=$(awk '/ticks? .* finalizing/ { getline l1; getline l2
         if (l1 l2 ~ /__del__/) n++ } END { print n + 0 }' samples)
     echo "$at_start runs at the start, $at_end in the finalizer at the end"
@@ -103,8 +107,8 @@ check_oncpu() { # python
     near "$cpu" "$(awk '/^CPU/ { print $2 }' out)" 0.1 0.06 || return
     near "$(share_of cpu computing)" 50 0 10 && near "$(share_of cpu hashing)" 50 0 10 ||
         return
-    collapsed -i f > stacks
-    ! grep -q waiting stacks
+    # They ran as they began.
+    near "$(share_of cpu waiting)" 0 0 2
 }
 
 @test "--oncpu: threads that run alone, and all their CPU time" {
