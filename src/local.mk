@@ -33,6 +33,7 @@ src_pystack_SOURCES = \
 	src/selftest.c src/selftest.h \
 	src/target.c src/target.h \
 	src/term.c src/term.h \
+	src/thread-names.c src/thread-names.h \
 	src/tree.c src/tree.h \
 	src/verdict.c src/verdict.h \
 	src/view-text.c src/view-text.h

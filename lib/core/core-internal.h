@@ -13,6 +13,7 @@
  *   sample.c  one tick: which threads to look at, and what is taken as true
  *   walk.c    reading one chain of frames
  *   threads.c the table of threads, listing
+ *   names.c   what a new thread is called
  *   intern.c  strings, code objects and nodes, each sent once
  *   runs.c    runs of samples, ticks, gaps: what goes into the ring
  *   cpu.c     CPU time and who runs without the GIL
@@ -47,6 +48,8 @@ enum {
 	MAX_STORED_FRAMES = 4096, /* the most that max_stack may ask for */
 	MAX_FRAMES = 65536,       /* a longer chain is taken for a loop */
 	SCRATCH_BYTES = 16384,
+	NAME_TRIES = 8,
+	COMM_BYTES = 16, /* of the kernel's name of a thread, with what ends it */
 };
 
 /* A PyThreadState and the kernel thread it belongs to. */
@@ -58,8 +61,9 @@ struct thread {
 	uint32_t id;      /* on the wire; 0: entry not in use */
 	uint32_t listing; /* number of the listing that saw it last */
 	uint16_t gil;
-	bool fresh; /* entered by the last listing, not looked at yet */
-	bool twin;  /* its kernel thread has another thread state, used later */
+	bool fresh;         /* entered by the last listing, not looked at yet */
+	bool twin;          /* its kernel thread has another thread state, used later */
+	uint8_t name_tries; /* NAME_TRIES: it has its name, or will have none */
 
 	/* The run in progress: from tick run_first on the thread was here. */
 	bool in_run;
@@ -298,6 +302,9 @@ void walk_read(struct core *c, uint64_t ts, struct walk *w);
 void walk_warm(struct core *c, uint64_t ts);
 /* Has the thread state a frame? */
 bool walk_has_frame(struct core *c, uint64_t ts);
+/* Its outermost frame and the code that it runs; false when that cannot be told, or is
+ * far away. */
+bool walk_root(struct core *c, uint64_t ts, uint64_t *ret_at, uint64_t *ret_code);
 
 /* threads.c */
 struct thread *thread_find(struct core *c, uint64_t ts);
@@ -311,6 +318,11 @@ bool thread_linked(struct core *c, const struct thread *t);
 /* Is it still this thread's state?  Its memory may be used again at once. */
 bool thread_same(struct core *c, const struct thread *t);
 void thread_end(struct core *c, struct thread *t);
+
+/* names.c */
+/* Send a thread, with what it is called if that can be told; once more while it has
+ * tries left.  Returns false when there was no room. */
+bool thread_announce(struct core *c, struct thread *t);
 
 /* intern.c */
 /* The entry of a code object, new or old; 0 when it is none or the table is full. */
@@ -353,6 +365,9 @@ void runs_publish(struct core *c);
 /* cpu.c */
 void cpu_open(struct core *c, struct thread *t);
 void cpu_close(struct core *c, struct thread *t);
+/* What the kernel calls a thread, into COMM_BYTES.  Returns how many, without an end.
+ */
+unsigned cpu_comm(struct core *c, uint32_t tid, char *text);
 /* At the end of a tick: account for it and, when the window is over, look. */
 void cpu_tick(struct core *c);
 /* A last checkpoint for a thread that has ended, and for all at a cut. */

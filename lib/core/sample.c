@@ -305,6 +305,8 @@ static void enter(struct core *c, struct thread *t, bool holds)
 	bool read_again = !w->complete;
 
 	t->fresh = false;
+	if (t->name_tries < NAME_TRIES)
+		(void)thread_announce(c, t);
 	if (w->frames == 0) {
 		/* Torn, or no Python frames at all: ask once more. */
 		read_again = true;

@@ -251,7 +251,6 @@ static void enter_thread(struct core *c, const struct interpreter *in, uint64_t 
 	uint64_t pthread, uint32_t tid)
 {
 	struct thread *t;
-	struct record r;
 
 	if (!walk_has_frame(c, ts)) {
 		c->unentered = true;
@@ -282,12 +281,7 @@ static void enter_thread(struct core *c, const struct interpreter *in, uint64_t 
 	}
 	if (t->schedstat < 0)
 		count(c, RING_NO_SCHEDSTAT, 1);
-	record_begin(&r, REC_THREAD);
-	record_number(&r, t->id);
-	record_number(&r, tid);
-	record_number(&r, pthread);
-	record_number(&r, in->id);
-	if (!record_put(c, &r, false)) {
+	if (!thread_announce(c, t)) {
 		cpu_close(c, t);
 		release_entry(c, t);
 		c->relist = true;

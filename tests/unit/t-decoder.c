@@ -518,7 +518,7 @@ static void test_names(void)
 	tap_ok(t != NULL && t->file_thread == 43 && hole != NULL &&
 			hole->file_thread == 0,
 		"a number that is left out is no thread");
-	decoder_name_thread(s.d, t, "worker");
+	decoder_name_thread(s.d, t, REC_NAME_THREADING, "worker");
 	tap_ok(t->named, "a thread gets its name");
 	session_end(&s, &got);
 	tap_ok(has_line(buf_text(&got),
@@ -864,7 +864,8 @@ static void test_move(void)
 	tap_ok(feed(&s, b.data, b.size) == (int64_t)asked && natural < asked,
 		"decoding stops at the cut that was asked for, at no other");
 	tap_ok(decoder_has_stopped(s.d) && decoder_cut_served(s.d) == 7, "and says so");
-	decoder_name_thread(s.d, decoder_thread_at(s.d, 0), "worker");
+	decoder_name_thread(
+		s.d, decoder_thread_at(s.d, 0), REC_NAME_THREADING, "worker");
 	if (file_writer_open_memory(1, &other, &err) != 0)
 		return;
 	file_writer_segment(other, &segment);
