@@ -17,6 +17,7 @@ enum {
 	CHUNK_FIRST_SKIPPED = 8, /* the root chunk leaves its first slot empty */
 	DATASTACK_TOP = 8,       /* in the thread state, behind datastack_chunk */
 	PROVEN_MOST = 48,        /* of deeper stacks the rest has hardly changed */
+	MAX_ENTRIES = 16,        /* that follow each other */
 	MAX_ROOT_STEPS = 1024,   /* of a thread that is new as a rule */
 	TOP_FRAMES = 3,          /* the leaf, its caller, and a shim between them */
 };
@@ -310,8 +311,18 @@ void walk_warm(struct core *c, uint64_t ts)
 bool walk_has_frame(struct core *c, uint64_t ts)
 {
 	uint64_t at;
+	struct py_frame f;
 
-	return py_frame_first(NULL, &c->layout, ts, &at) && at != 0;
+	if (!py_frame_first(NULL, &c->layout, ts, &at))
+		return false;
+	/* 3.15 has a mark at the bottom before anything runs. */
+	for (unsigned i = 0; at != 0 && i < MAX_ENTRIES; i++, at = f.previous) {
+		if (!read_frame(&c->layout, at, &f))
+			return false;
+		if (!py_frame_is_entry(&c->layout, &f))
+			return true;
+	}
+	return false;
 }
 
 bool walk_root(struct core *c, uint64_t ts, uint64_t *ret_at, uint64_t *ret_code)
