@@ -497,6 +497,21 @@ static void get_name(struct thread *t, struct varint_reader *v)
 	t->t.named = (enum record_name)by;
 }
 
+/* One that runs in another interpreter too has the name that it has there. */
+static void take_name(const struct decoder *d, struct thread *t)
+{
+	for (size_t i = 0; i < d->thread_count; i++) {
+		const struct thread *other = &d->threads[i];
+
+		if (other->name == NULL || other->t.ended || other->t.tid != t->t.tid ||
+			other->t.python_id != t->t.python_id)
+			continue;
+		t->name = xstrdup(other->name);
+		t->t.named = other->t.named;
+		return;
+	}
+}
+
 static void get_thread(struct decoder *d, struct varint_reader *v)
 {
 	uint32_t number = varint_get_max(v, MAX_THREADS);
@@ -530,6 +545,8 @@ static void get_thread(struct decoder *d, struct varint_reader *v)
 	};
 	if (v->at < v->end)
 		get_name(t, v);
+	else if (interpreter != 0)
+		take_name(d, t);
 	d->stats.threads++;
 	write_thread(d, t);
 }

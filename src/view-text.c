@@ -13,7 +13,7 @@
 #include "base/xalloc.h"
 #include "frame-text.h"
 
-enum { MARKS_SHOWN = 10 };
+enum { MARKS_SHOWN = 10, INTERPRETERS_SHOWN = 8 };
 
 const char *const view_key_names[VIEW_KEYS] = {
 	[VIEW_SYMBOL] = "symbol",
@@ -24,6 +24,7 @@ const char *const view_key_names[VIEW_KEYS] = {
 	[VIEW_PID] = "pid",
 	[VIEW_COMM] = "comm",
 	[VIEW_STATE] = "state",
+	[VIEW_INTERP] = "interp",
 };
 
 static const char *const key_titles[VIEW_KEYS] = {
@@ -35,6 +36,7 @@ static const char *const key_titles[VIEW_KEYS] = {
 	[VIEW_PID] = "Pid",
 	[VIEW_COMM] = "Command",
 	[VIEW_STATE] = "State",
+	[VIEW_INTERP] = "Interp",
 };
 
 enum view_key view_key_parse(const char *name)
@@ -154,6 +156,65 @@ static void print_rate(const struct model_segment *s)
 		printf(" lowered to %.4g Hz", 1e9 / (double)stratum);
 }
 
+/* An interpreter of which a thread was seen. */
+struct interpreter {
+	uint32_t segment;
+	uint64_t number;
+};
+
+/* All of them, each once, in the order of segments and numbers. */
+struct interpreters {
+	struct interpreter *list; /* owned */
+	size_t count;
+};
+
+static int compare_interpreters(const void *a, const void *b)
+{
+	const struct interpreter *x = a, *y = b;
+
+	if (x->segment != y->segment)
+		return x->segment < y->segment ? -1 : 1;
+	return x->number < y->number ? -1 : x->number > y->number;
+}
+
+static void find_interpreters(const struct model *m, struct interpreters *ret)
+{
+	size_t all = model_thread_count(m), kept = 0;
+	struct interpreter *list = xcalloc(all, sizeof(*list));
+
+	for (uint32_t i = 0; i < all; i++)
+		list[i] = (struct interpreter){ model_thread(m, i)->segment,
+			model_thread(m, i)->interpreter };
+	if (all != 0)
+		qsort(list, all, sizeof(*list), compare_interpreters);
+	for (size_t i = 0; i < all; i++)
+		if (kept == 0 || compare_interpreters(&list[kept - 1], &list[i]) != 0)
+			list[kept++] = list[i];
+	*ret = (struct interpreters){ list, kept };
+}
+
+/* How many of a segment, the first of them at *at, which goes on behind them. */
+static size_t interpreters_of(
+	const struct interpreters *all, uint32_t segment, size_t *at)
+{
+	size_t first = *at;
+
+	while (*at < all->count && all->list[*at].segment == segment)
+		(*at)++;
+	return *at - first;
+}
+
+/* "0 (main), 1, 2" */
+static void print_interpreters(const struct interpreter *list, size_t count)
+{
+	for (size_t i = 0; i < count && i < INTERPRETERS_SHOWN; i++)
+		printf("%s%" PRIu64 "%s", i == 0 ? "" : ", ", list[i].number,
+			list[i].number == 0 ? " (main)" : "");
+	if (count > INTERPRETERS_SHOWN)
+		printf(" and %zu more", count - INTERPRETERS_SHOWN);
+	printf("\n");
+}
+
 static void print_segment_more(const struct model_segment *s)
 {
 	static const char *const shown[] = { "host", "kernel", "exe", "isolation",
@@ -173,7 +234,8 @@ static void print_segment_more(const struct model_segment *s)
 	printf("\n");
 }
 
-static void print_segment(const struct model_segment *s, bool more)
+static void print_segment(const struct model_segment *s,
+	const struct interpreter *interpreters, size_t count, bool more)
 {
 	const char *python = model_attribute(s, "python");
 
@@ -198,6 +260,10 @@ static void print_segment(const struct model_segment *s, bool more)
 		if (s->gap_ns[i] >= 1000000)
 			printf("#   %.3f s %s: not in the figures\n",
 				(double)s->gap_ns[i] / 1e9, reasons[i]);
+	}
+	if (count > 1 || (more && count != 0)) {
+		printf("#   interpreters  : ");
+		print_interpreters(interpreters, count);
 	}
 	if (more)
 		print_segment_more(s);
@@ -269,14 +335,22 @@ void view_header(const struct profile *p, const char *path,
 	const struct model *m = p->model;
 	const struct profile_totals *t = &p->totals;
 	uint64_t lost = sum_counter(p, "lost");
+	struct interpreters interpreters;
+	size_t at = 0;
 
 	printf("# ");
 	print_clean(path);
 	printf(": format %d.%d%s\n", FILE_MAJOR, FILE_MINOR,
 		p->result.complete ? ""
 				   : ", not closed: still being written, or cut off");
-	for (uint32_t i = 0; i < model_segment_count(m); i++)
-		print_segment(model_segment(m, i), more);
+	find_interpreters(m, &interpreters);
+	for (uint32_t i = 0; i < model_segment_count(m); i++) {
+		size_t first = at, count = interpreters_of(&interpreters, i, &at);
+
+		print_segment(
+			model_segment(m, i), interpreters.list + first, count, more);
+	}
+	free(interpreters.list);
 	print_marks(m, more);
 	printf("# samples: %" PRIu64 " of %zu thread%s, %" PRIu64 " lost, %" PRIu64
 	       " approximate (%.1f%%), %" PRIu64 " late\n",
@@ -346,6 +420,8 @@ static uint64_t key_of(const struct table *t, enum view_key key,
 			strlen(model_segment(m, thread->segment)->comm));
 	case VIEW_STATE:
 		return s->state & (REC_RUNNING | REC_GIL | REC_GC);
+	case VIEW_INTERP:
+		return thread->interpreter;
 	case VIEW_KEYS:
 		break;
 	}
@@ -543,6 +619,9 @@ static void add_key(struct buf *b, const struct rows_with_origin *w, uint32_t en
 		break;
 	case VIEW_STATE:
 		add_state(b, s->state);
+		break;
+	case VIEW_INTERP:
+		buf_printf(b, "%" PRIu64, t->interpreter);
 		break;
 	case VIEW_KEYS:
 		break;
@@ -937,13 +1016,19 @@ void view_tree(const struct profile *p, const struct view_options *o)
 void view_stats(const struct profile *p)
 {
 	const struct model *m = p->model;
+	struct interpreters interpreters;
+	size_t at = 0;
+
+	find_interpreters(m, &interpreters);
 
 	for (uint32_t i = 0; i < model_segment_count(m); i++) {
 		const struct model_segment *s = model_segment(m, i);
+		size_t first = at, count = interpreters_of(&interpreters, i, &at);
 
 		printf("# process %u: ", s->pid);
 		print_end(s);
-		printf("\n");
+		printf("\n%16zu  interpreter%s: ", count, count == 1 ? "" : "s");
+		print_interpreters(interpreters.list + first, count);
 		for (size_t j = 0; j < s->counter_count; j++) {
 			const char *name = s->counters[j].name;
 			bool time = strcmp(name, "sampler-cpu") == 0 ||
@@ -957,6 +1042,7 @@ void view_stats(const struct profile *p)
 			printf("%s\n", time ? " (ns)" : "");
 		}
 	}
+	free(interpreters.list);
 	printf("%16" PRIu64 "  samples read\n", p->totals.ticks);
 	printf("%16.3f  cpu, s\n%16.3f  of it not sampled, s\n%16.3f  wall of all threads, s\n",
 		seconds(p->totals.cpu_ns), seconds(p->totals.cpu_not_sampled_ns),

@@ -326,7 +326,9 @@ static void enter(struct core *c, struct thread *t, bool holds)
 		c->relist = true;
 		return;
 	}
-	if (t->twin) {
+	/* Who holds a GIL runs, whoever else has its kernel thread: 3.12 runs another
+	 * interpreter under the ids of the thread that made it. */
+	if (t->twin && !holds) {
 		run_close(c, t);
 		t->in_run = false;
 		return;

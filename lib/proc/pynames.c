@@ -267,10 +267,16 @@ static size_t first_of(const struct pynames *names, uint64_t python_id)
 	return low;
 }
 
+/* What threading calls a thread that it meets but has not started. */
+static bool is_stand_in(const char *name)
+{
+	return strncmp(name, "Dummy-", 6) == 0;
+}
+
 const char *pynames_find(const struct pynames *names, uint64_t interpreter,
 	uint64_t python_id, uint32_t tid)
 {
-	const char *elsewhere = NULL;
+	const char *here = NULL, *elsewhere = NULL;
 
 	for (size_t i = first_of(names, python_id);
 		i < names->count && names->name[i].python_id == python_id; i++) {
@@ -279,10 +285,12 @@ const char *pynames_find(const struct pynames *names, uint64_t interpreter,
 		if (tid != 0 && n->tid != tid)
 			continue;
 		if (n->interpreter == interpreter)
-			return n->text;
-		elsewhere = n->text;
+			here = n->text;
+		else if (!is_stand_in(n->text))
+			elsewhere = n->text;
 	}
-	return elsewhere;
+	return here == NULL || (elsewhere != NULL && is_stand_in(here)) ? elsewhere
+									: here;
 }
 
 void pynames_free(struct pynames *names)

@@ -21,7 +21,8 @@ struct pynames *pynames_read(pid_t pid, const struct python_found *python);
 
 /*
  * The name of the thread with that pthread_t, in UTF-8, or NULL; borrowed.  That which
- * its interpreter has of it, else another's: one thread may run in several.  tid: its
+ * its interpreter has of it, else, or where that is but a stand-in ("Dummy-1"),
+ * another's: one thread may run in several.  tid: its
  * kernel id in its own namespace, as a pthread_t is given to another thread as soon as
  * it is free; 0: not known, or not to be asked for (a main thread keeps the id of its
  * parent's after a fork).
