@@ -342,6 +342,7 @@ struct record {
 	uint8_t bytes[RING_RECORD_MAX];
 	uint8_t *at;
 };
+_Static_assert(2 * REC_NAME_MAX + 80 < RING_RECORD_MAX, "names.c reads a name twice");
 void record_begin(struct record *r, uint8_t type);
 static inline void record_number(struct record *r, uint64_t value)
 {

@@ -130,7 +130,6 @@ OUTLINE uint64_t name_of(
 		       : 0;
 }
 
-/* The name that threading has of it. */
 static bool append_text(struct core *c, uint64_t name, struct record *r)
 {
 	struct py_text text;
@@ -147,22 +146,33 @@ static bool append_text(struct core *c, uint64_t name, struct record *r)
 	return true;
 }
 
-/* Append the name that threading has of it.  False: *ret_later says whether it may have
- * one later; what has been appended then is for the caller to take back. */
+/*
+ * Append the name that threading has of it; it is read twice, as it may be given
+ * another one meanwhile and the memory of the first may be used again.  False:
+ * *ret_later says whether it may have one later, and what has been appended is for the
+ * caller to take back.
+ */
 static bool append_python_name(
 	struct core *c, const struct thread *t, struct record *r, bool *ret_later)
 {
 	struct thread_object o, again;
 	uint64_t name, str_type;
+	uint8_t *first = r->at, *second;
 
 	*ret_later = false;
 	if (!find_object(c, t, &o) || !is_bootstrap(c, o.code, &str_type))
 		return false;
 	*ret_later = true;
 	name = name_of(c, t, o.object, str_type);
-	return name != 0 && append_text(c, name, r) && find_object(c, t, &again) &&
-	       memcmp(&o, &again, sizeof(o)) == 0 && thread_same(c, t) &&
-	       name_of(c, t, o.object, str_type) == name;
+	if (name == 0 || !append_text(c, name, r))
+		return false;
+	second = r->at;
+	if (!append_text(c, name, r) || r->at - second != second - first ||
+		memcmp(first, second, (size_t)(second - first)) != 0)
+		return false;
+	r->at = second;
+	return name_of(c, t, o.object, str_type) == name && find_object(c, t, &again) &&
+	       memcmp(&o, &again, sizeof(o)) == 0 && thread_same(c, t);
 }
 
 /* The kernel's, which a thread has from the one that made it until it is given another:
