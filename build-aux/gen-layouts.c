@@ -12,6 +12,9 @@
 #	include <internal/pycore_interp.h>
 #	include <internal/pycore_runtime.h>
 #endif
+#if PY_VERSION_HEX >= 0x030b0000
+#	include <internal/pycore_dict.h>
+#endif
 #include <internal/pycore_gil.h>
 #include <internal/pycore_pystate.h>
 #if PY_VERSION_HEX >= 0x030b0000
@@ -50,7 +53,8 @@ int main(void)
 #elif PY_VERSION_HEX < 0x030c0000
 	const char *flags = "PY_GIL_IN_RUNTIME | PY_HAS_NATIVE_ID | PY_HAS_DATASTACK";
 #else
-	const char *flags = "PY_HAS_NATIVE_ID | PY_HAS_DATASTACK";
+	const char *flags = "PY_HAS_NATIVE_ID | PY_HAS_DATASTACK | PY_VALUES_TAGGED | "
+			    "PY_INT_TAGGED";
 #endif
 
 	printf("\t{\n");
@@ -174,7 +178,7 @@ int main(void)
 #else
 	none("co_nlocalsplus");
 	none("co_stacksize");
-	none("fr_localsplus");
+	row("fr_localsplus", offsetof(FRAME, f_localsplus));
 #endif
 
 	row("ob_type", offsetof(PyObject, ob_type));
@@ -185,8 +189,32 @@ int main(void)
 	row("str_ascii_data", sizeof(PyASCIIObject));
 	row("str_compact_data", sizeof(PyCompactUnicodeObject));
 
+#if PY_VERSION_HEX >= 0x030c0000
+	row("int_tag", offsetof(PyLongObject, long_value.lv_tag));
+	row("int_digits", offsetof(PyLongObject, long_value.ob_digit));
+#else
+	row("int_tag", offsetof(PyVarObject, ob_size));
+	row("int_digits", offsetof(PyLongObject, ob_digit));
+#endif
+
 	row("dict_keys", offsetof(PyDictObject, ma_keys));
 	row("dict_values", offsetof(PyDictObject, ma_values));
+#if PY_VERSION_HEX >= 0x030b0000
+	none("keys_size");
+	row("keys_log2_index_bytes", offsetof(PyDictKeysObject, dk_log2_index_bytes));
+	row("keys_kind", offsetof(PyDictKeysObject, dk_kind));
+	row("keys_count", offsetof(PyDictKeysObject, dk_nentries));
+	row("keys_indices", offsetof(PyDictKeysObject, dk_indices));
+#else
+	/* Private to Objects/dict-common.h: five words, then the indices. */
+	row("keys_size", 8);
+	none("keys_log2_index_bytes");
+	none("keys_kind");
+	row("keys_count", 32);
+	row("keys_indices", 40);
+#endif
+	row("values_first", 0);
+
 	row("type_flags", offsetof(PyTypeObject, tp_flags));
 	row("type_basicsize", offsetof(PyTypeObject, tp_basicsize));
 	row("type_dictoffset", offsetof(PyTypeObject, tp_dictoffset));
@@ -194,6 +222,18 @@ int main(void)
 	/* PyModuleObject is private to CPython's moduleobject.c: its dict is the
 	 * first member after the object header in all these versions. */
 	row("module_dict", sizeof(PyObject));
+	/* Include/internal/pycore_object.h, by _PyObject_ManagedDictPointer() and
+	 * _PyObject_ValuesPointer(). */
+#if PY_VERSION_HEX >= 0x030c0000
+	row("ob_dict", 3 * sizeof(void *));
+	none("ob_values");
+#elif PY_VERSION_HEX >= 0x030b0000
+	row("ob_dict", 3 * sizeof(void *));
+	row("ob_values", 4 * sizeof(void *));
+#else
+	none("ob_dict");
+	none("ob_values");
+#endif
 	printf("\t},\n");
 	return 0;
 }

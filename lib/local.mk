@@ -24,6 +24,7 @@ lib_core_libcore_a_SOURCES = \
 	lib/core/kept.c \
 	lib/core/loop.c \
 	lib/core/memops.c \
+	lib/core/names.c \
 	lib/core/runs.c \
 	lib/core/sample.c \
 	lib/core/strata.c \
@@ -106,6 +107,7 @@ lib_libpystack_a_SOURCES = \
 	lib/python/frame.h \
 	lib/python/layout.c lib/python/layout.h lib/python/layouts.inc \
 	lib/python/linetable.c lib/python/linetable.h \
+	lib/python/object.h \
 	lib/python/unicode.c lib/python/unicode.h \
 	lib/wire/record.h \
 	lib/wire/ring.c lib/wire/ring.h \

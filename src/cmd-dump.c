@@ -59,9 +59,11 @@ static const char *state_text(const struct pystacks_thread *t)
 	}
 }
 
-static void print_thread(const struct pystacks_thread *t, const struct pynames *names)
+static void print_thread(
+	const struct pystacks_thread *t, const struct pynames *names, uint32_t main_tid)
 {
-	const char *name = pynames_find(names, t->python_id, 0);
+	const char *name = pynames_find(
+		names, t->interpreter, t->python_id, t->tid == main_tid ? 0 : t->tid);
 
 	printf("\nThread %u", t->tid);
 	if (name != NULL) {
@@ -108,6 +110,10 @@ static int run(int argc, char **argv)
 	if (code != 0)
 		return attach_refused(pid, "dump", code, err.text);
 	struct pynames *names = pynames_read(pid, &found);
+	struct proc_status of_process;
+	uint32_t main_tid = (uint32_t)(proc_status_read(pid, &of_process) == 0
+					       ? of_process.inner_pid
+					       : pid);
 
 	proc_describe(pid, what, sizeof(what));
 	printf("Process %d: ", (int)pid);
@@ -117,7 +123,7 @@ static int run(int argc, char **argv)
 	printf("), %zu thread%s\n", stacks->count, stacks->count == 1 ? "" : "s");
 	/* CPython lists the newest first; the oldest is the main thread. */
 	for (size_t i = stacks->count; i-- > 0;)
-		print_thread(&stacks->threads[i], names);
+		print_thread(&stacks->threads[i], names, main_tid);
 	pynames_free(names);
 	pystacks_free(stacks);
 	return STATUS_OK;

@@ -47,7 +47,7 @@ static int set_sort(const char *value, struct err *err)
 		if (key == VIEW_KEYS)
 			return err_set(err, -EINVAL,
 				"'%.*s' is not a key (symbol, file, srcline, thread, tid, pid, "
-				"comm, state)",
+				"comm, state, interp)",
 				(int)size, value);
 		if (view.key_count == VIEW_KEYS)
 			return err_set(err, -EINVAL, "too many keys");
@@ -88,7 +88,7 @@ static const struct opt report_options[] = {
 		"gil, the time with the lock",
 		.set = set_event },
 	{ 's', "sort", "KEY[,KEY]",
-		"a row for each: symbol (default), file, srcline,\nthread, tid, pid, comm, state",
+		"a row for each: symbol (default), file, srcline,\nthread, tid, pid, comm, state, interp",
 		.set = set_sort },
 	{ 0, "children", NULL,
 		"add up callees in a column of their own, and sort by it\n(on)",

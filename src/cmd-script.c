@@ -164,6 +164,14 @@ static void add_stack(struct buf *b, const struct model *m, uint32_t stack)
 	}
 }
 
+/* A semicolon ends a frame: within a name it becomes a comma, as in those of frames. */
+static void without_semicolons(struct buf *b, size_t start)
+{
+	for (size_t i = start; i < b->size; i++)
+		if (b->data[i] == ';')
+			b->data[i] = ',';
+}
+
 static char *line_of(const struct profile *p, const struct profile_sample *s)
 {
 	struct buf b = BUF_INIT(64u << 20);
@@ -174,8 +182,12 @@ static char *line_of(const struct profile *p, const struct profile_sample *s)
 		struct buf name = BUF_INIT(FILE_TEXT_MAX * 2);
 
 		frame_text_clean(&name, seg->comm);
+		without_semicolons(&name, 0);
 		buf_printf(&name, " %u;", seg->pid);
+		size_t start = name.size;
+
 		frame_text_thread(&name, p->model, s->thread);
+		without_semicolons(&name, start);
 		buf_printf(&name, " %u;", t->tid);
 		buf_add(&b, name.data, name.size);
 		buf_done(&name);

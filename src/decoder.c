@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "base/hash.h"
+#include "base/str.h"
 #include "base/xalloc.h"
 #include "python/linetable.h"
 #include "python/unicode.h"
@@ -467,6 +468,60 @@ static void need_thread(struct decoder *d, struct thread *t)
 		write_thread(d, t);
 }
 
+/* The kernel's name is cut at some byte: what is no UTF-8 then is left out. */
+static size_t copy_utf8(const uint8_t *bytes, size_t size, char *to)
+{
+	size_t used = 0;
+
+	for (size_t at = 0, n; at < size; at += n) {
+		const char *s = (const char *)bytes + at;
+
+		if (str_character(s, size - at, &n) == 0xfffd)
+			continue;
+		memcpy(to + used, s, n);
+		used += n;
+	}
+	return used;
+}
+
+/* What may follow: a name. */
+static void get_name(struct thread *t, struct varint_reader *v)
+{
+	uint32_t by = varint_get_max(v, REC_NAME_COUNT - 1);
+	uint32_t width = varint_get_max(v, 4);
+	size_t size = (size_t)(v->end - v->at);
+
+	if (v->bad || width == 3 || size > REC_NAME_MAX ||
+		(width != 0 && size % width != 0)) {
+		v->bad = true;
+		return;
+	}
+	_cleanup_free_ char *name = xmalloc(py_utf8_bound(width, size) + 1);
+	size_t length = width == 0 ? copy_utf8(v->at, size, name)
+				   : py_utf8_from(width, v->at, size, name);
+
+	if (length == 0)
+		return;
+	free(t->name);
+	t->name = xmemdup0(name, length);
+	t->t.named = (enum record_name)by;
+}
+
+/* One that runs in another interpreter too has the name that it has there. */
+static void take_name(const struct decoder *d, struct thread *t)
+{
+	for (size_t i = 0; i < d->thread_count; i++) {
+		const struct thread *other = &d->threads[i];
+
+		if (other->name == NULL || other->t.ended || other->t.tid != t->t.tid ||
+			other->t.python_id != t->t.python_id)
+			continue;
+		t->name = xstrdup(other->name);
+		t->t.named = other->t.named;
+		return;
+	}
+}
+
 static void get_thread(struct decoder *d, struct varint_reader *v)
 {
 	uint32_t number = varint_get_max(v, MAX_THREADS);
@@ -481,6 +536,13 @@ static void get_thread(struct decoder *d, struct varint_reader *v)
 	struct thread *t = element(
 		&d->threads, &d->thread_count, &d->thread_capacity, sizeof(*t), number);
 
+	/* Said again: its name is known now. */
+	if (t->t.file_thread != 0 && t->t.tid == tid && t->t.python_id == python_id &&
+		t->t.interpreter == interpreter && v->at < v->end) {
+		get_name(t, v);
+		write_thread(d, t);
+		return;
+	}
 	if (t->t.file_thread != 0 || *d->next_thread >= FILE_THREADS_MAX) {
 		v->bad = true;
 		return;
@@ -491,6 +553,10 @@ static void get_thread(struct decoder *d, struct varint_reader *v)
 		.python_id = python_id,
 		.interpreter = interpreter,
 	};
+	if (v->at < v->end)
+		get_name(t, v);
+	else if (interpreter != 0)
+		take_name(d, t);
 	d->stats.threads++;
 	write_thread(d, t);
 }
@@ -961,11 +1027,14 @@ struct decoder_thread *decoder_thread_at(struct decoder *d, size_t index)
 	return index < d->thread_count ? &d->threads[index].t : NULL;
 }
 
-void decoder_name_thread(struct decoder *d, struct decoder_thread *t, const char *name)
+void decoder_name_thread(struct decoder *d, struct decoder_thread *t,
+	enum record_name by, const char *name)
 {
 	struct thread *thread = (struct thread *)t;
 
-	t->named = true;
+	t->named = by;
+	if (thread->name != NULL && strcmp(thread->name, name) == 0)
+		return;
 	free(thread->name);
 	thread->name = xstrdup(name);
 	write_thread(d, thread);

@@ -17,6 +17,7 @@
 #include "base/err.h"
 #include "file/writer.h"
 #include "python/layout.h"
+#include "wire/record.h"
 
 struct decoder;
 
@@ -26,7 +27,7 @@ struct decoder_thread {
 	uint32_t tid;         /* in the program's namespace */
 	uint64_t python_id;   /* pthread_t */
 	uint64_t interpreter;
-	bool named;
+	enum record_name named; /* by whom */
 	bool ended;
 	uint8_t name_tries; /* the recorder's */
 };
@@ -81,8 +82,9 @@ bool decoder_has_stopped(const struct decoder *d);
 /* The number of the last request for a cut that has been served. */
 uint32_t decoder_cut_served(const struct decoder *d);
 
-/* Give a thread its name, in UTF-8; writes its record again. */
-void decoder_name_thread(struct decoder *d, struct decoder_thread *t, const char *name);
+/* Give a thread its name, in UTF-8; writes its record again if that is another one. */
+void decoder_name_thread(struct decoder *d, struct decoder_thread *t,
+	enum record_name by, const char *name);
 
 /* Monotonic time of the task less real time, ns; 0 before the first clock record. */
 int64_t decoder_clock_offset(const struct decoder *d);

@@ -20,14 +20,13 @@
 #include "base/xalloc.h"
 #include "decoder.h"
 #include "proc/process.h"
-#include "proc/pynames.h"
+#include "thread-names.h"
 
 enum {
 	DRAIN_BYTES = 256 << 10,
 	LEAVE_WAIT_MS = 5000,
 	MAX_ATTRIBUTES = 4096,
 	COUNTERS_S = 5,
-	NAME_TRIES = 5,
 };
 
 struct follow {
@@ -41,6 +40,7 @@ struct follow {
 	struct python_found python;
 	struct ring_reader ring;
 	struct decoder *decoder;
+	struct thread_names names;
 	struct output_part *part, *next; /* next: it is to move there */
 	uint32_t number, next_number;    /* of its segment in them */
 	uint32_t segment, parent;        /* of the recording */
@@ -329,6 +329,7 @@ int follow_start(pid_t pid, const struct follow_source *source,
 		(enum py_linetable_kind)python->layout.linetable_kind);
 	if (python->layout.gc_frame != PY_NONE)
 		decoder_trust_gc(f->decoder);
+	f->names = (struct thread_names){ .pid = pid, .python = &f->python };
 	give_orders(f, options, origin->disabled);
 	*ret_follow = f;
 	return 0;
@@ -446,40 +447,10 @@ uint64_t follow_thread_count(const struct follow *f)
 	return decoder_stats(f->decoder)->threads;
 }
 
-/* The next thread from index *at on that has no name but may have one. */
-static struct decoder_thread *nameless_thread(struct follow *f, size_t *at)
+void follow_name_threads(struct follow *f, bool at_once)
 {
-	struct decoder_thread *t;
-
-	while ((t = decoder_thread_at(f->decoder, (*at)++)) != NULL)
-		/* Who is not known to the threading module stays without: it is not
-		 * asked for again and again. */
-		if (t->file_thread != 0 && !t->named && !t->ended &&
-			t->name_tries < NAME_TRIES)
-			return t;
-	return NULL;
-}
-
-void follow_name_threads(struct follow *f)
-{
-	struct decoder_thread *t;
-	size_t at = 0;
-
-	if (nameless_thread(f, &at) == NULL)
-		return;
-	struct pynames *names = pynames_read(f->pid, &f->python);
-
-	at = 0;
-	while ((t = nameless_thread(f, &at)) != NULL) {
-		bool main_thread = t->tid == (uint32_t)f->ring.header->offer.pid;
-		const char *name =
-			pynames_find(names, t->python_id, main_thread ? 0 : t->tid);
-
-		t->name_tries++;
-		if (name != NULL)
-			decoder_name_thread(f->decoder, t, name);
-	}
-	pynames_free(names);
+	f->names.main_tid = (uint32_t)f->ring.header->offer.pid;
+	thread_names_look(&f->names, f->decoder, at_once);
 }
 
 /* --- the end --- */
@@ -548,7 +519,8 @@ int follow_end(
 
 	/* While the program may still be there to be asked. */
 	(void)follow_drain(f, &cut, &ignored);
-	follow_name_threads(f);
+	if (why != FILE_END_EXEC)
+		follow_name_threads(f, true);
 	order(f, RING_ORDER_LEAVE);
 	bool left = await_leaving(f);
 

@@ -107,8 +107,8 @@ enum ring_leave follow_why_left(const struct follow *f, int *ret_detail);
 /* How many threads were seen until now. */
 uint64_t follow_thread_count(const struct follow *f);
 
-/* Names of threads that have none yet, from the program's memory. */
-void follow_name_threads(struct follow *f);
+/* Names of threads that have none yet, or, now and then or at once, another one. */
+void follow_name_threads(struct follow *f, bool at_once);
 
 /*
  * End the segment: why and status as the file has them.  The task is ordered to leave

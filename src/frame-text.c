@@ -74,4 +74,7 @@ void frame_text_thread(struct buf *b, const struct model *m, uint32_t thread)
 		frame_text_clean(b, t->name);
 	else
 		buf_add_str(b, t->main ? "MainThread" : "thread");
+	if (t->interpreter != 0)
+		buf_printf(
+			b, " (interpreter %llu)", (unsigned long long)t->interpreter);
 }

@@ -16,6 +16,7 @@ src_pystack_SOURCES = \
 	src/frame-text.c src/frame-text.h \
 	src/hello.c src/hello.h \
 	src/input.c src/input.h \
+	src/interpreters.c src/interpreters.h \
 	src/json.c src/json.h \
 	src/look.c src/look.h \
 	src/main.c \
@@ -33,6 +34,7 @@ src_pystack_SOURCES = \
 	src/selftest.c src/selftest.h \
 	src/target.c src/target.h \
 	src/term.c src/term.h \
+	src/thread-names.c src/thread-names.h \
 	src/tree.c src/tree.h \
 	src/verdict.c src/verdict.h \
 	src/view-stats.c src/view-stats.h \

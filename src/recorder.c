@@ -816,7 +816,7 @@ static void name_threads(struct recorder *r, int64_t now)
 {
 	for (size_t i = 0; i < r->tree.count; i++)
 		if (r->tree.list[i]->follow != NULL)
-			follow_name_threads(r->tree.list[i]->follow);
+			follow_name_threads(r->tree.list[i]->follow, false);
 	int64_t apart = (clock_monotonic_ns() - now) * NAMES_SHARE;
 
 	r->name_next_ns = now + (apart < NAMES_NS ? apart : NAMES_NS);

@@ -9,6 +9,7 @@
 #include "base/buf.h"
 #include "base/xalloc.h"
 #include "frame-text.h"
+#include "interpreters.h"
 #include "view-text.h"
 
 /* Samples of one thread. */
@@ -154,20 +155,26 @@ void view_stats(const struct profile *p)
 {
 	const struct model *m = p->model;
 	struct sums *sums = xcalloc(model_thread_count(m), sizeof(*sums));
+	struct interpreters interpreters;
+	size_t at = 0;
 
+	interpreters_find(m, &interpreters);
 	for (size_t i = 0; i < p->count; i++)
 		add_sample(m, &p->samples[i], &sums[p->samples[i].thread]);
 	for (uint32_t i = 0; i < model_segment_count(m); i++) {
 		const struct model_segment *s = model_segment(m, i);
+		size_t first = at, count = interpreters_of(&interpreters, i, &at);
 
 		printf("# process %u: ", s->pid);
 		view_end(s);
-		printf("\n");
+		printf("\n%16zu  interpreter%s: ", count, count == 1 ? "" : "s");
+		interpreters_print(interpreters.list + first, count);
 		print_counters(s);
 		print_rates(s);
 		print_threads(m, i, sums);
 	}
 	free(sums);
+	free(interpreters.list);
 	printf("%16" PRIu64 "  samples read\n", p->totals.ticks);
 	printf("%16.3f  cpu, s\n%16.3f  of it not sampled, s\n%16.3f  wall of all threads, s\n",
 		(double)p->totals.cpu_ns / 1e9,

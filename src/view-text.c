@@ -12,6 +12,7 @@
 #include "base/str.h"
 #include "base/xalloc.h"
 #include "frame-text.h"
+#include "interpreters.h"
 
 enum {
 	MARKS_SHOWN = 10,
@@ -28,6 +29,7 @@ const char *const view_key_names[VIEW_KEYS] = {
 	[VIEW_PID] = "pid",
 	[VIEW_COMM] = "comm",
 	[VIEW_STATE] = "state",
+	[VIEW_INTERP] = "interp",
 };
 
 static const char *const key_titles[VIEW_KEYS] = {
@@ -39,6 +41,7 @@ static const char *const key_titles[VIEW_KEYS] = {
 	[VIEW_PID] = "Pid",
 	[VIEW_COMM] = "Command",
 	[VIEW_STATE] = "State",
+	[VIEW_INTERP] = "Interp",
 };
 
 enum view_key view_key_parse(const char *name)
@@ -183,7 +186,8 @@ static void print_segment_more(const struct model_segment *s)
 	printf("\n");
 }
 
-static void print_segment(const struct model_segment *s, bool more)
+static void print_segment(const struct model_segment *s,
+	const struct interpreter *interpreters, size_t count, bool more)
 {
 	const char *python = model_attribute(s, "python");
 
@@ -208,6 +212,10 @@ static void print_segment(const struct model_segment *s, bool more)
 		if (s->gap_ns[i] >= 1000000)
 			printf("#   %.3f s %s: not in the figures\n",
 				(double)s->gap_ns[i] / 1e9, reasons[i]);
+	}
+	if (count > 1 || (more && count != 0)) {
+		printf("#   interpreters  : ");
+		interpreters_print(interpreters, count);
 	}
 	if (more)
 		print_segment_more(s);
@@ -300,14 +308,22 @@ void view_header(const struct profile *p, const char *path,
 	const struct profile_totals *t = &p->totals;
 	static const char *const faults[] = { "truncated", "unreadable", "missed" };
 	uint64_t lost = sum_counter(p, "lost");
+	struct interpreters interpreters;
+	size_t at = 0;
 
 	printf("# ");
 	print_clean(path);
 	printf(": format %d.%d%s\n", FILE_MAJOR, FILE_MINOR,
 		p->result.complete ? ""
 				   : ", not closed: still being written, or cut off");
-	for (uint32_t i = 0; i < model_segment_count(m); i++)
-		print_segment(model_segment(m, i), more);
+	interpreters_find(m, &interpreters);
+	for (uint32_t i = 0; i < model_segment_count(m); i++) {
+		size_t first = at, count = interpreters_of(&interpreters, i, &at);
+
+		print_segment(
+			model_segment(m, i), interpreters.list + first, count, more);
+	}
+	free(interpreters.list);
 	print_marks(m, more);
 	printf("# samples: %" PRIu64 " of %zu thread%s, %" PRIu64 " lost, %" PRIu64
 	       " approximate (%.1f%%), %" PRIu64 " late",
@@ -382,6 +398,8 @@ static uint64_t key_of(const struct table *t, enum view_key key,
 			strlen(model_segment(m, thread->segment)->comm));
 	case VIEW_STATE:
 		return s->state & STATE_KEY;
+	case VIEW_INTERP:
+		return thread->interpreter;
 	case VIEW_KEYS:
 		break;
 	}
@@ -570,6 +588,9 @@ static void add_key(struct buf *b, const struct rows_with_origin *w, uint32_t en
 		break;
 	case VIEW_STATE:
 		frame_text_state(b, s->state & STATE_KEY, "+");
+		break;
+	case VIEW_INTERP:
+		buf_printf(b, "%" PRIu64, t->interpreter);
 		break;
 	case VIEW_KEYS:
 		break;

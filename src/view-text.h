@@ -18,6 +18,7 @@ enum view_key {
 	VIEW_PID,
 	VIEW_COMM,
 	VIEW_STATE,
+	VIEW_INTERP,
 	VIEW_KEYS,
 };
 

@@ -14,6 +14,7 @@
  *   walk.c    reading one chain of frames
  *   kept.c    chains of waiting threads, kept to see that they have not changed
  *   threads.c the table of threads, listing
+ *   names.c   what a new thread is called
  *   intern.c  strings, code objects and nodes, each sent once
  *   runs.c    runs of samples, ticks, gaps: what goes into the ring
  *   cpu.c     CPU time and who runs without the GIL
@@ -50,6 +51,8 @@ enum {
 	MAX_KEPT_BLOCKS = 4096,
 	KEPT_BLOCK_FRAMES = 10,
 	SCRATCH_BYTES = 16384,
+	NAME_TRIES = 8,
+	COMM_BYTES = 16, /* of the kernel's name of a thread, with what ends it */
 };
 
 /* A PyThreadState and the kernel thread it belongs to.  What a look at all threads
@@ -73,6 +76,7 @@ struct thread {
 	bool fresh;  /* has no run: entered by the last listing, or not chosen since */
 	bool twin;   /* its kernel thread has another thread state, used later */
 	bool chosen; /* of a subset of all, for the tick in hand */
+	uint8_t name_tries; /* NAME_TRIES: it has its name, or will have none */
 
 	/* The run in progress: from tick run_first on the thread was here. */
 	bool in_run;
@@ -352,6 +356,9 @@ void walk_warm(struct core *c, uint64_t ts);
 bool walk_moves(struct core *c, uint64_t ts);
 /* Has the thread state a frame? */
 bool walk_has_frame(struct core *c, uint64_t ts);
+/* Its outermost frame and the code that it runs; false when that cannot be told, or is
+ * far away. */
+bool walk_root(struct core *c, uint64_t ts, uint64_t *ret_at, uint64_t *ret_code);
 
 /* kept.c */
 /* Keep the chain of a thread that does not run.  False when that cannot be. */
@@ -377,6 +384,11 @@ bool thread_linked(struct core *c, const struct thread *t);
 bool thread_same(struct core *c, const struct thread *t);
 void thread_end(struct core *c, struct thread *t);
 
+/* names.c */
+/* Send a thread, with what it is called if that can be told; once more while it has
+ * tries left.  Returns false when there was no room. */
+bool thread_announce(struct core *c, struct thread *t);
+
 /* intern.c */
 /* The entry of a code object, new or old; 0 when it is none or the table is full. */
 uint32_t code_find(struct core *c, uint64_t address);
@@ -397,6 +409,7 @@ struct record {
 	uint8_t bytes[RING_RECORD_MAX];
 	uint8_t *at;
 };
+_Static_assert(2 * REC_NAME_MAX + 80 < RING_RECORD_MAX, "names.c reads a name twice");
 void record_begin(struct record *r, uint8_t type);
 static inline void record_number(struct record *r, uint64_t value)
 {
@@ -425,6 +438,9 @@ void runs_publish(struct core *c);
 /* Returns false when there is no such thread. */
 bool cpu_open(struct core *c, struct thread *t);
 void cpu_close(struct core *c, struct thread *t);
+/* What the kernel calls a thread, into COMM_BYTES.  Returns how many, without an end.
+ */
+unsigned cpu_comm(struct core *c, uint32_t tid, char *text);
 /* At the end of a tick: account for it and, when the window is over, look. */
 void cpu_tick(struct core *c);
 /* The first checkpoint of a thread, and the last of one that has ended. */

@@ -91,6 +91,17 @@ void cpu_close(struct core *c, struct thread *t)
 	t->coarse = false;
 }
 
+unsigned cpu_comm(struct core *c, uint32_t tid, char *text)
+{
+	int fd = open_of_thread(c, tid, "comm");
+	long n = fd > 0 ? sys_pread(fd, text, COMM_BYTES) : 0;
+
+	if (fd > 0)
+		(void)sys_close(fd);
+	/* A line. */
+	return n > 1 ? (unsigned)n - 1 : 0;
+}
+
 static uint64_t number(const char **at, const char *end)
 {
 	uint64_t value = 0;

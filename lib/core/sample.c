@@ -341,6 +341,8 @@ static void enter(struct core *c, struct thread *t, bool holds)
 	bool read_again = !w->complete;
 
 	t->fresh = false;
+	if (t->name_tries < NAME_TRIES)
+		(void)thread_announce(c, t);
 	if (w->frames == 0) {
 		/* Torn, or no Python frames at all: ask once more. */
 		read_again = true;
@@ -361,7 +363,9 @@ static void enter(struct core *c, struct thread *t, bool holds)
 	}
 	uint8_t state = state_of(c, t, holds);
 
-	if (t->twin || (on_cpu_alone(c) && (state & REC_RUNNING) == 0)) {
+	/* Who holds a GIL runs, whoever else has its kernel thread: 3.12 runs another
+	 * interpreter under the ids of the thread that made it. */
+	if ((t->twin && !holds) || (on_cpu_alone(c) && (state & REC_RUNNING) == 0)) {
 		run_end(c, t);
 		return;
 	}

@@ -278,7 +278,6 @@ static void enter_thread(struct core *c, const struct interpreter *in, uint64_t 
 	const struct ids *ids, uint32_t tid)
 {
 	struct thread *t;
-	struct record r;
 
 	if (!walk_has_frame(c, ts)) {
 		c->unentered = true;
@@ -310,12 +309,7 @@ static void enter_thread(struct core *c, const struct interpreter *in, uint64_t 
 		return;
 	}
 	sample_choose_thread(c, t);
-	record_begin(&r, REC_THREAD);
-	record_number(&r, t->id);
-	record_number(&r, tid);
-	record_number(&r, ids->pthread);
-	record_number(&r, in->id);
-	if (!record_put(c, &r, false)) {
+	if (!thread_announce(c, t)) {
 		cpu_close(c, t);
 		release_entry(c, t);
 		c->relist = true;

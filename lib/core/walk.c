@@ -16,6 +16,8 @@ enum {
 	CHUNK_LEAST = 16384,     /* bytes */
 	CHUNK_FIRST_SKIPPED = 8, /* the root chunk leaves its first slot empty */
 	PROVEN_MOST = 48,        /* of deeper stacks the rest has hardly changed */
+	MAX_ENTRIES = 16,        /* that follow each other */
+	MAX_ROOT_STEPS = 1024,   /* of a thread that is new as a rule */
 	TOP_FRAMES = 3,          /* the leaf, its caller, and a shim between them */
 };
 
@@ -26,6 +28,22 @@ struct own_stack {
 	uint64_t innermost, outermost; /* 0: none */
 };
 
+/* Where the outermost frame of a stack lies whose last chunk this is; 0 when that
+ * cannot be read. */
+static uint64_t root_of_stack(uint64_t chunk)
+{
+	for (unsigned i = 0; i < MAX_CHUNKS; i++) {
+		uint64_t previous;
+
+		if (!load64(chunk, &previous))
+			return 0;
+		if (previous == 0)
+			return chunk + CHUNK_DATA + CHUNK_FIRST_SKIPPED;
+		chunk = previous;
+	}
+	return 0;
+}
+
 /*
  * Do the frames lie where the thread's stack has frames?  The outermost must be the
  * first of its first chunk; the innermost must be below the top of its last one: above
@@ -35,7 +53,7 @@ struct own_stack {
  */
 static bool lies_on_stack(const struct own_stack *own)
 {
-	uint64_t chunk = own->chunk, previous, size;
+	uint64_t chunk = own->chunk, root, size;
 
 	if (chunk == 0)
 		return own->outermost == 0;
@@ -43,15 +61,9 @@ static bool lies_on_stack(const struct own_stack *own)
 		return false;
 	if (own->innermost - chunk < size && own->innermost >= own->top)
 		return false;
-	for (unsigned i = 0; i < MAX_CHUNKS; i++) {
-		if (!load64(chunk, &previous))
-			return false;
-		if (previous == 0)
-			break;
-		chunk = previous;
-	}
-	uint64_t root = chunk + CHUNK_DATA + CHUNK_FIRST_SKIPPED;
-
+	root = root_of_stack(chunk);
+	if (root == 0)
+		return false;
 	return own->outermost == 0 ? own->top <= root : own->outermost == root;
 }
 
@@ -291,6 +303,44 @@ bool walk_moves(struct core *c, uint64_t ts)
 bool walk_has_frame(struct core *c, uint64_t ts)
 {
 	uint64_t at;
+	struct py_frame f;
 
-	return py_frame_first(NULL, &c->layout, ts, &at) && at != 0;
+	if (!py_frame_first(NULL, &c->layout, ts, &at))
+		return false;
+	/* 3.15 has a mark at the bottom before anything runs. */
+	for (unsigned i = 0; at != 0 && i < MAX_ENTRIES; i++, at = f.previous) {
+		if (!read_frame(&c->layout, at, &f))
+			return false;
+		if (!py_frame_is_entry(&c->layout, &f))
+			return true;
+	}
+	return false;
+}
+
+bool walk_root(struct core *c, uint64_t ts, uint64_t *ret_at, uint64_t *ret_code)
+{
+	const struct py_layout *l = &c->layout;
+	struct py_frame f;
+	uint64_t at;
+
+	if ((l->flags & PY_HAS_DATASTACK) != 0) {
+		if (!load64(ts + l->ts_datastack_chunk, &at) || at == 0)
+			return false;
+		at = root_of_stack(at);
+		if (at == 0 || !read_frame(l, at, &f))
+			return false;
+	} else {
+		if (!py_frame_first(NULL, l, ts, &at) || at == 0)
+			return false;
+		for (unsigned i = 0;; i++) {
+			if (i == MAX_ROOT_STEPS || !read_frame(l, at, &f))
+				return false;
+			if (f.previous == 0)
+				break;
+			at = f.previous;
+		}
+	}
+	*ret_at = at;
+	*ret_code = f.code;
+	return true;
 }

@@ -8,295 +8,289 @@
 #include "proc/mem.h"
 #include "proc/pytext.h"
 
+#define PY_MEM struct proc_mem *
+
+static inline bool py_mem_load64(PY_MEM m, uint64_t address, uint64_t *ret)
+{
+	return address >= 0x10000 && proc_mem_u64(m, address, ret);
+}
+
+static inline bool py_mem_load32(PY_MEM m, uint64_t address, uint32_t *ret)
+{
+	return address >= 0x10000 && proc_mem_u32(m, address, ret);
+}
+
+static inline bool py_mem_load8(PY_MEM m, uint64_t address, uint8_t *ret)
+{
+	return address >= 0x10000 && proc_mem_read(m, address, ret, sizeof(*ret)) == 0;
+}
+
+#include "python/object.h"
+
 enum {
-	MAX_ENTRIES = 1 << 17, /* of a dict */
 	MAX_NAME_BYTES = 4096,
-	MAX_ATTRIBUTES = 256,
-
-	/* To 3.10 (CPython: Objects/dict-common.h). */
-	OLD_KEYS_SIZE = 8,
-	OLD_KEYS_NENTRIES = 32,
-	OLD_KEYS_INDICES = 40,
-	/* From 3.11 on (CPython: Include/internal/pycore_dict.h). */
-	KEYS_LOG2_SIZE = 8,
-	KEYS_LOG2_INDEX_BYTES = 9,
-	KEYS_KIND = 10, /* 0: entries with a hash */
-	KEYS_NENTRIES = 24,
-	KEYS_INDICES = 32,
-
-	TYPE_INLINE_VALUES = 1 << 2, /* 3.13 and later */
-	TYPE_MANAGED_DICT = 1 << 4,  /* 3.11 and later */
-
-	INT_TAG = 16,
-	INT_DIGITS = 24,
-	INT_DIGIT_BITS = 30,
+	MAX_INTERPRETERS = 64,
+	SHAPES = 8,
+	HEAD_BYTES = 128, /* of a str object: more than the offsets of any version */
 };
 
+#define NO_INDEX UINT32_MAX
+
 struct name {
+	uint64_t interpreter;
 	uint64_t python_id;
 	uint64_t tid; /* 0: not known */
 	char *text;
 };
 
 struct pynames {
-	struct name *name;
+	struct name *name; /* by python_id */
 	size_t count, capacity;
+};
+
+/* Where objects with these keys have what is asked for. */
+struct shape {
+	uint64_t keys;
+	uint32_t name, native_id; /* NO_INDEX: nowhere */
 };
 
 struct scan {
 	struct proc_mem mem;
 	const struct py_layout *l;
+	uint64_t interpreter; /* its id */
+	struct shape shapes[SHAPES];
+	unsigned next_shape;
 };
-
-/* One key and value. */
-typedef bool entry_function(
-	struct scan *s, uint64_t key, uint64_t value, void *context);
 
 static bool get(struct scan *s, uint64_t address, uint64_t *ret)
 {
-	return address >= 0x10000 && proc_mem_u64(&s->mem, address, ret);
+	return py_mem_load64(&s->mem, address, ret);
 }
 
-static char *get_string(struct scan *s, uint64_t address)
-{
-	return pytext_read(&s->mem, s->l, address, MAX_NAME_BYTES);
-}
-
-static bool string_is(struct scan *s, uint64_t address, const char *wanted)
-{
-	_cleanup_free_ char *text = get_string(s, address);
-
-	return text != NULL && strcmp(text, wanted) == 0;
-}
-
-/* A non-negative int object. */
-static bool get_int(struct scan *s, uint64_t address, uint64_t *ret)
-{
-	uint64_t tag, digits;
-	uint64_t value = 0;
-
-	if (!get(s, address + INT_TAG, &tag))
-		return false;
-	if (s->l->version >= PY_VERSION_OF(3, 12)) {
-		if ((tag & 3) == 2)
-			return false;
-		digits = tag >> 3;
-	} else {
-		digits = tag;
-	}
-	if (digits > 3)
-		return false;
-	for (uint64_t i = 0; i < digits; i++) {
-		uint32_t digit;
-
-		if (!proc_mem_u32(&s->mem, address + INT_DIGITS + i * 4, &digit))
-			return false;
-		value |= (uint64_t)digit << (INT_DIGIT_BITS * i);
-	}
-	*ret = value;
-	return true;
-}
-
-/* Where a keys object has its entries. */
-struct keys {
-	uint64_t entries;
-	uint64_t count;
-	unsigned entry_bytes;
-	unsigned key_offset; /* in an entry; the value follows */
+/* The items of a dict with values of its own, in one piece: key and value of each. */
+struct pairs {
+	unsigned char *bytes; /* owned */
+	struct py_keys keys;
 };
 
-static bool get_keys(struct scan *s, uint64_t keys, struct keys *k)
+static bool get_pairs(struct scan *s, uint64_t dict, struct pairs *ret)
 {
-	uint64_t indices;
+	struct py_items items;
 
-	if (s->l->version < PY_VERSION_OF(3, 11)) {
-		uint64_t size;
-
-		if (!get(s, keys + OLD_KEYS_SIZE, &size) ||
-			!get(s, keys + OLD_KEYS_NENTRIES, &k->count) ||
-			size > MAX_ENTRIES * 2)
-			return false;
-		unsigned width = size <= 0xff ? 1 : size <= 0xffff ? 2 : 4;
-
-		indices = keys + OLD_KEYS_INDICES;
-		k->entries = indices + size * width;
-		k->entry_bytes = 24;
-		k->key_offset = 8;
-	} else {
-		uint8_t head[3];
-
-		if (proc_mem_read(&s->mem, keys + KEYS_LOG2_SIZE, head, sizeof(head)) !=
-				0 ||
-			!get(s, keys + KEYS_NENTRIES, &k->count) || head[1] > 24)
-			return false;
-		bool general = head[KEYS_KIND - KEYS_LOG2_SIZE] == 0;
-
-		indices = keys + KEYS_INDICES;
-		k->entries = indices + (1ull << head[1]);
-		k->entry_bytes = general ? 24 : 16;
-		k->key_offset = general ? 8 : 0;
-	}
-	return k->count <= MAX_ENTRIES;
-}
-
-/* Call f for each entry of a dict with its own values, until it returns true. */
-static bool each_entry(struct scan *s, uint64_t dict, entry_function *f, void *context)
-{
-	uint64_t keys, values;
-	struct keys k;
-
-	if (!get(s, dict + s->l->dict_keys, &keys) ||
-		!get(s, dict + s->l->dict_values, &values) || !get_keys(s, keys, &k))
+	if (!py_items_of_dict(&s->mem, s->l, dict, &items) || items.values != 0 ||
+		items.keys.count == 0)
 		return false;
-	size_t bytes = k.count * k.entry_bytes;
-	_cleanup_free_ unsigned char *all = xmalloc(bytes);
+	size_t size = (size_t)items.keys.count * items.keys.entry_bytes;
 
-	if (bytes == 0 || proc_mem_read(&s->mem, k.entries, all, bytes) != 0)
-		return false;
-	/* A split dict, as an instance's made from its attributes: its values stand
-	 * apart; behind a word of counts from 3.13 on. */
-	uint64_t first_value = values + (s->l->version >= PY_VERSION_OF(3, 13) ? 8 : 0);
-
-	for (uint64_t i = 0; i < k.count; i++) {
-		uint64_t key, value;
-
-		memcpy(&key, all + i * k.entry_bytes + k.key_offset, sizeof(key));
-		memcpy(&value, all + i * k.entry_bytes + k.key_offset + 8,
-			sizeof(value));
-		if (values != 0 && !get(s, first_value + i * 8, &value))
-			return false;
-		if (key != 0 && value != 0 && f(s, key, value, context))
-			return true;
-	}
+	ret->keys = items.keys;
+	ret->bytes = xmalloc(size);
+	if (proc_mem_read(&s->mem, items.keys.entries, ret->bytes, size) == 0)
+		return true;
+	free(ret->bytes);
 	return false;
 }
 
-struct lookup {
-	const char *name;
-	uint64_t value;
-};
-
-static bool match_entry(struct scan *s, uint64_t key, uint64_t value, void *context)
+static void pair_at(
+	const struct pairs *p, uint32_t index, uint64_t *ret_key, uint64_t *ret_value)
 {
-	struct lookup *l = context;
+	const unsigned char *at =
+		p->bytes + (size_t)index * p->keys.entry_bytes + p->keys.key_offset;
 
-	if (!string_is(s, key, l->name))
+	memcpy(ret_key, at, sizeof(*ret_key));
+	memcpy(ret_value, at + 8, sizeof(*ret_value));
+}
+
+/* Is it this string?  With a single read, as a dict of modules has a thousand keys. */
+static bool is_text(struct scan *s, uint64_t object, const char *text)
+{
+	unsigned char head[HEAD_BYTES];
+	size_t size = strlen(text);
+	uint64_t length;
+	uint32_t state;
+	struct py_text t;
+
+	if (object < 0x10000 || proc_mem_read_some(&s->mem, object, head,
+					sizeof(head)) < s->l->str_ascii_data + size)
 		return false;
-	l->value = value;
-	return true;
+	memcpy(&length, head + s->l->str_length, sizeof(length));
+	memcpy(&state, head + s->l->str_state, sizeof(state));
+	return length == size && py_text_of(s->l, 0, length, state, &t) &&
+	       t.data == s->l->str_ascii_data && memcmp(head + t.data, text, size) == 0;
 }
 
 /* dict[name], 0 when not there. */
 static uint64_t dict_get(struct scan *s, uint64_t dict, const char *name)
 {
-	struct lookup l = { .name = name };
+	uint64_t key, value, found = 0;
+	struct pairs p;
 
-	return each_entry(s, dict, match_entry, &l) ? l.value : 0;
+	if (!get_pairs(s, dict, &p))
+		return 0;
+	for (uint32_t i = 0; i < p.keys.count && found == 0; i++) {
+		pair_at(&p, i, &key, &value);
+		if (key != 0 && is_text(s, key, name))
+			found = value;
+	}
+	free(p.bytes);
+	return found;
 }
 
-/* An attribute among values that are laid out by the type's shared keys. */
-static uint64_t shared_get(
-	struct scan *s, uint64_t type, uint64_t values, const char *name)
+static uint32_t index_of(
+	struct scan *s, const struct py_items *items, const char *name, uint32_t size)
 {
-	uint64_t keys;
-	struct keys k;
+	uint32_t index;
 
-	if (!get(s, type + s->l->type_cached_keys, &keys) || !get_keys(s, keys, &k))
-		return 0;
-	for (uint64_t i = 0; i < k.count && i < MAX_ATTRIBUTES; i++) {
-		uint64_t key, value;
-
-		if (get(s, k.entries + i * k.entry_bytes + k.key_offset, &key) &&
-			key != 0 && string_is(s, key, name))
-			return get(s, values + i * 8, &value) ? value : 0;
-	}
-	return 0;
+	return py_item_find(&s->mem, s->l, items, name, size, &index) ? index
+								      : NO_INDEX;
 }
 
-/* An instance attribute of an object of a class written in Python. */
-static uint64_t attribute(struct scan *s, uint64_t object, const char *name)
+/* Threads of one class have their keys in common, which are gone through once. */
+static const struct shape *shape_of(struct scan *s, const struct py_items *items)
 {
-	const struct py_layout *l = s->l;
-	uint64_t type, flags, dict = 0, word;
+	for (unsigned i = 0; i < SHAPES; i++)
+		if (s->shapes[i].keys == items->keys_object)
+			return &s->shapes[i];
+	struct shape *k = &s->shapes[s->next_shape++ % SHAPES];
 
-	if (!get(s, object + l->ob_type, &type) ||
-		!get(s, type + l->type_flags, &flags))
-		return 0;
-	if (l->version < PY_VERSION_OF(3, 11)) {
-		uint64_t offset;
-
-		if (!get(s, type + l->type_dictoffset, &offset) || offset > 4096 ||
-			!get(s, object + offset, &dict))
-			return 0;
-		return dict_get(s, dict, name);
-	}
-	if ((flags & TYPE_MANAGED_DICT) == 0)
-		return 0;
-	if (l->version == PY_VERSION_OF(3, 11)) {
-		if (get(s, object - 32, &word) && word != 0)
-			return shared_get(s, type, word, name);
-		return get(s, object - 24, &dict) ? dict_get(s, dict, name) : 0;
-	}
-	if (!get(s, object - 24, &word))
-		return 0;
-	if (l->version == PY_VERSION_OF(3, 12))
-		return (word & 1) != 0 ? shared_get(s, type, word + 1, name)
-				       : dict_get(s, word, name);
-	if (word != 0)
-		return dict_get(s, word, name);
-	if ((flags & TYPE_INLINE_VALUES) == 0 ||
-		!get(s, type + l->type_basicsize, &word) || word > 4096)
-		return 0;
-	/* Behind a word of counts. */
-	return shared_get(s, type, object + word + 8, name);
+	*k = (struct shape){
+		.keys = items->keys_object,
+		.name = index_of(s, items, "_name", 5),
+		.native_id = index_of(s, items, "_native_id", 10),
+	};
+	return k;
 }
 
-static bool note_thread(struct scan *s, uint64_t key, uint64_t value, void *context)
+static uint64_t value_at(struct scan *s, const struct py_items *items, uint32_t index)
 {
-	struct pynames *names = context;
-	uint64_t id, tid, name = attribute(s, value, "_name");
-	uint64_t native = attribute(s, value, "_native_id");
-	char *text;
+	uint64_t value;
 
-	if (name == 0 || !get_int(s, key, &id))
-		return false;
-	if (native == 0 || !get_int(s, native, &tid))
-		tid = 0;
-	text = get_string(s, name);
-	if (text == NULL)
-		return false;
+	return index != NO_INDEX && index < items->keys.count &&
+			       py_item_value(&s->mem, items, index, &value)
+		       ? value
+		       : 0;
+}
+
+/* An item of the dict threading._active. */
+static void note_thread(
+	struct scan *s, uint64_t key, uint64_t thread, struct pynames *names)
+{
+	struct name n = { .interpreter = s->interpreter };
+	struct py_items items;
+
+	if (!py_int_read(&s->mem, s->l, key, &n.python_id) ||
+		!py_items_of_instance(&s->mem, s->l, thread, &items) ||
+		items.keys.count > PY_ATTRIBUTES_MAX)
+		return;
+	const struct shape *k = shape_of(s, &items);
+	uint64_t native = value_at(s, &items, k->native_id);
+
+	if (native == 0 || !py_int_read(&s->mem, s->l, native, &n.tid))
+		n.tid = 0;
+	n.text = pytext_read(
+		&s->mem, s->l, value_at(s, &items, k->name), MAX_NAME_BYTES);
+	if (n.text == NULL)
+		return;
 	names->name = xgrow(
 		names->name, names->count, &names->capacity, sizeof(*names->name));
-	names->name[names->count++] = (struct name){ id, tid, text };
-	return false;
+	names->name[names->count++] = n;
+}
+
+static void note_threads(struct scan *s, uint64_t active, struct pynames *names)
+{
+	uint64_t key, value;
+	struct pairs p;
+
+	if (!get_pairs(s, active, &p))
+		return;
+	for (uint32_t i = 0; i < p.keys.count; i++) {
+		pair_at(&p, i, &key, &value);
+		if (key != 0 && value != 0)
+			note_thread(s, key, value, names);
+	}
+	free(p.bytes);
+}
+
+static void read_interpreter(
+	struct scan *s, uint64_t interpreter, struct pynames *names)
+{
+	uint64_t modules, threading, dict, active;
+
+	if (get(s, interpreter + s->l->is_id, &s->interpreter) &&
+		get(s, interpreter + s->l->is_modules, &modules) &&
+		(threading = dict_get(s, modules, "threading")) != 0 &&
+		get(s, threading + s->l->module_dict, &dict) &&
+		(active = dict_get(s, dict, "_active")) != 0)
+		note_threads(s, active, names);
+}
+
+static int compare_ids(const void *a, const void *b)
+{
+	uint64_t x = ((const struct name *)a)->python_id;
+	uint64_t y = ((const struct name *)b)->python_id;
+
+	return x < y ? -1 : x > y;
 }
 
 struct pynames *pynames_read(pid_t pid, const struct python_found *python)
 {
 	struct scan s = { .l = &python->layout };
 	struct pynames *names = xcalloc(1, sizeof(*names));
-	uint64_t interpreter, modules, threading, dict, active;
+	uint64_t at, next;
 
 	proc_mem_init(&s.mem, pid);
-	if (get(&s, python->runtime + s.l->rt_interpreters_head, &interpreter) &&
-		get(&s, interpreter + s.l->is_modules, &modules) &&
-		(threading = dict_get(&s, modules, "threading")) != 0 &&
-		get(&s, threading + s.l->module_dict, &dict) &&
-		(active = dict_get(&s, dict, "_active")) != 0)
-		(void)each_entry(&s, active, note_thread, names);
+	if (!get(&s, python->runtime + s.l->rt_interpreters_head, &at))
+		at = 0;
+	for (unsigned i = 0; at != 0 && i < MAX_INTERPRETERS; i++, at = next) {
+		read_interpreter(&s, at, names);
+		if (!get(&s, at + s.l->is_next, &next) || next == at)
+			break;
+	}
 	proc_mem_done(&s.mem);
+	if (names->count != 0)
+		qsort(names->name, names->count, sizeof(*names->name), compare_ids);
 	return names;
 }
 
-const char *pynames_find(const struct pynames *names, uint64_t python_id, uint32_t tid)
+/* The first with that id, or the place where it would be. */
+static size_t first_of(const struct pynames *names, uint64_t python_id)
 {
-	for (size_t i = 0; i < names->count; i++) {
+	size_t low = 0, high = names->count;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (names->name[middle].python_id < python_id)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+/* What threading calls a thread that it meets but has not started. */
+static bool is_stand_in(const char *name)
+{
+	return strncmp(name, "Dummy-", 6) == 0;
+}
+
+const char *pynames_find(const struct pynames *names, uint64_t interpreter,
+	uint64_t python_id, uint32_t tid)
+{
+	const char *here = NULL, *elsewhere = NULL;
+
+	for (size_t i = first_of(names, python_id);
+		i < names->count && names->name[i].python_id == python_id; i++) {
 		const struct name *n = &names->name[i];
 
-		if (n->python_id == python_id && (tid == 0 || n->tid == tid))
-			return n->text;
+		if (tid != 0 && n->tid != tid)
+			continue;
+		if (n->interpreter == interpreter)
+			here = n->text;
+		else if (!is_stand_in(n->text))
+			elsewhere = n->text;
 	}
-	return NULL;
+	return here == NULL || (elsewhere != NULL && is_stand_in(here)) ? elsewhere
+									: here;
 }
 
 void pynames_free(struct pynames *names)

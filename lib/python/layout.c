@@ -32,10 +32,10 @@ struct words {
 	uint8_t is_ceval_gil, is_gil_state, is_gil_locked, is_gil_holder;
 	uint8_t ts_size, ts_prev, ts_next, ts_interp, ts_current_frame, ts_thread_id;
 	uint8_t ts_native_id, ts_datastack_chunk, ts_gil_requested;
-	uint8_t fr_size, fr_previous, fr_executable, fr_instr, fr_owner;
+	uint8_t fr_size, fr_previous, fr_executable, fr_instr, fr_localsplus, fr_owner;
 	uint8_t co_size, co_filename, co_name, co_qualname, co_linetable;
 	uint8_t co_firstlineno, co_bytecode;
-	uint8_t ob_type, type_flags, dict_keys, dict_values;
+	uint8_t ob_type, type_flags, dict_keys, dict_values, int_tag, int_digits;
 	uint8_t bytes_size, bytes_data, str_state, str_length, str_ascii_size;
 	uint8_t gc_collecting, gc_frame;
 };
@@ -68,6 +68,7 @@ static const struct words known_words[] = {
 		.fr_previous = 29,
 		.fr_executable = 30,
 		.fr_instr = 31,
+		.fr_localsplus = 32,
 		.fr_owner = 33,
 		.co_size = 34,
 		.co_filename = 35,
@@ -80,6 +81,8 @@ static const struct words known_words[] = {
 		.type_flags = 49,
 		.dict_keys = 57,
 		.dict_values = 58,
+		.int_tag = 62,
+		.int_digits = 63,
 		.bytes_size = 65,
 		.bytes_data = 66,
 		.str_state = 68,
@@ -114,6 +117,7 @@ static const struct words known_words[] = {
 		.fr_previous = 32,
 		.fr_executable = 33,
 		.fr_instr = 34,
+		.fr_localsplus = 35,
 		.fr_owner = 36,
 		.co_size = 39,
 		.co_filename = 40,
@@ -126,6 +130,8 @@ static const struct words known_words[] = {
 		.type_flags = 55,
 		.dict_keys = 67,
 		.dict_values = 68,
+		.int_tag = 72,
+		.int_digits = 73,
 		.bytes_size = 75,
 		.bytes_data = 76,
 		.str_state = 78,
@@ -161,6 +167,7 @@ static const struct words known_words[] = {
 		.fr_previous = 40,
 		.fr_executable = 41,
 		.fr_instr = 42,
+		.fr_localsplus = 43,
 		.fr_owner = 44,
 		.co_size = 47,
 		.co_filename = 48,
@@ -173,6 +180,8 @@ static const struct words known_words[] = {
 		.type_flags = 63,
 		.dict_keys = 79,
 		.dict_values = 80,
+		.int_tag = 84,
+		.int_digits = 85,
 		.bytes_size = 87,
 		.bytes_data = 88,
 		.str_state = 90,
@@ -250,7 +259,8 @@ static void fill(struct reader *r, const struct words *w, struct py_layout *l)
 
 	*l = (struct py_layout){
 		.version = w->version,
-		.flags = PY_HAS_NATIVE_ID | PY_HAS_DATASTACK,
+		.flags = PY_HAS_NATIVE_ID | PY_HAS_DATASTACK | PY_VALUES_INLINE |
+			 PY_INT_TAGGED,
 		.instr_kind = PY_INSTR_POINTER,
 		.linetable_kind = PY_LINES_LOCATIONS,
 		.rt_interpreters_head = offset(r, w->rt_interpreters_head, 0, 8),
@@ -291,7 +301,7 @@ static void fill(struct reader *r, const struct words *w, struct py_layout *l)
 		.co_framesize = 76,
 		.co_nlocalsplus = PY_NONE,
 		.co_stacksize = PY_NONE,
-		.fr_localsplus = PY_NONE,
+		.fr_localsplus = offset(r, w->fr_localsplus, fr, 8),
 		.ob_type = offset(r, w->ob_type, 64, 8),
 		.var_size = offset(r, w->bytes_size, 64, 8),
 		.bytes_data = offset(r, w->bytes_data, 64, 8),
@@ -299,14 +309,27 @@ static void fill(struct reader *r, const struct words *w, struct py_layout *l)
 		.str_state = offset(r, w->str_state, 64, 4),
 		.str_ascii_data = ascii,
 		.str_compact_data = ascii + 16,
+		.int_tag = offset(r, w->int_tag, 64, 8),
+		.int_digits = offset(r, w->int_digits, 64, 4),
 		.dict_keys = offset(r, w->dict_keys, 64, 8),
 		.dict_values = offset(r, w->dict_values, 64, 8),
+		/* Not published; the same from 3.11 on, but for what is in front of the
+		 * values.  (CPython: Include/internal/pycore_dict.h) */
+		.keys_size = PY_NONE,
+		.keys_log2_index_bytes = 9,
+		.keys_kind = 10,
+		.keys_count = 24,
+		.keys_indices = 32,
+		.values_first = 8,
 		.type_flags = offset(r, w->type_flags, 0, 8),
 		/* Not published before 3.15; the type object is part of the ABI. */
 		.type_basicsize = 32,
 		.type_dictoffset = 288,
 		.type_cached_keys = w->version >= PY_VERSION_OF(3, 15) ? 888 : 880,
 		.module_dict = 16,
+		/* Not published; the same since 3.11. */
+		.ob_dict = 24,
+		.ob_values = PY_NONE,
 	};
 	/* Not published; in front of it, with the padding between, in 3.13 to 3.15. */
 	if (l->rt_finalizing >= 8)

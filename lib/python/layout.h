@@ -36,6 +36,15 @@ enum py_layout_flags {
 	PY_HAS_NATIVE_ID = 1u << 3,
 	/* Frames of one thread lie in chunks, the outermost at a known place. */
 	PY_HAS_DATASTACK = 1u << 4,
+	/* The word in front of an object leads to its attributes' values if bit 0 is
+	 * set, else to its dict (3.12). */
+	PY_VALUES_TAGGED = 1u << 5,
+	/* The values lie behind the object while it has no dict, if its type says so
+	 * (3.13 and later). */
+	PY_VALUES_INLINE = 1u << 6,
+	/* An int's sign is in the lowest bits of its number of digits (3.12 and later).
+	 */
+	PY_INT_TAGGED = 1u << 7,
 };
 
 /* How a frame tells the instruction it is at. */
@@ -99,7 +108,8 @@ struct py_layout {
 
 	/* Values of fr_owner; 0 (thread) and 1 (generator) are the frames shown. */
 	uint32_t owner_skip;    /* entry frames of the C stack: 3 from 3.12 on */
-	uint32_t code_tag_mask; /* bits of fr_code that are not address: 7 in 3.14 on */
+	uint32_t code_tag_mask; /* bits of fr_code and of locals that are not address: 7
+				   in 3.14 on */
 
 	uint32_t co_filename;
 	uint32_t co_name;
@@ -113,7 +123,7 @@ struct py_layout {
 	uint32_t co_framesize;
 	uint32_t co_nlocalsplus;
 	uint32_t co_stacksize;
-	uint32_t fr_localsplus;
+	uint32_t fr_localsplus; /* the first local */
 
 	uint32_t ob_type;
 	uint32_t var_size; /* ob_size of a variable-sized object */
@@ -123,13 +133,27 @@ struct py_layout {
 	uint32_t str_ascii_data;
 	uint32_t str_compact_data;
 
+	uint32_t int_tag; /* number of digits, see PY_INT_TAGGED */
+	uint32_t int_digits;
+
 	uint32_t dict_keys;
-	uint32_t dict_values;
+	uint32_t dict_values; /* 0: they stand with the keys */
+	uint32_t keys_size;   /* entries of the index (to 3.10), or: */
+	uint32_t keys_log2_index_bytes;
+	uint32_t keys_kind; /* 0: entries have a hash in front; to 3.10 all have */
+	uint32_t keys_count;
+	uint32_t keys_indices; /* the entries follow them */
+	uint32_t values_first; /* what lies in front of the first value */
+
 	uint32_t type_flags;
 	uint32_t type_basicsize;
 	uint32_t type_dictoffset;
 	uint32_t type_cached_keys;
 	uint32_t module_dict;
+	/* So many bytes in front of an object is the pointer to its dict (3.11 and
+	 * later; before, at type_dictoffset's), and to its values (3.11). */
+	uint32_t ob_dict;
+	uint32_t ob_values;
 };
 
 /* Position of a frame that has not begun. */

@@ -36,7 +36,10 @@ enum record_type {
 	 * kind (enum record_node_kind), ref (a code, or what the kind says). */
 	REC_NODE = 3,
 
-	/* A thread: id, kernel thread id, pthread_t, interpreter id. */
+	/* A thread: id, kernel thread id, pthread_t, interpreter id.  Then, which may
+	 * be missing: whose name follows (enum record_name), its width as of a string,
+	 * and to the end the name as it lies in the program.  Sent again with a name
+	 * when that was not known at first. */
 	REC_THREAD = 4,
 
 	/* A thread has ended: id, first tick at which it was not there. */
@@ -106,6 +109,15 @@ enum record_phase {
 	REC_PHASE_FINALIZING, /* on its way to its end */
 	REC_PHASE_COUNT,
 };
+
+enum record_name {
+	REC_NAME_NONE = 0,
+	REC_NAME_KERNEL,    /* the kernel's, another one than the main thread's */
+	REC_NAME_THREADING, /* of the threading module */
+	REC_NAME_COUNT,
+};
+
+#define REC_NAME_MAX 4096u /* bytes; a longer one is cut there */
 
 enum record_node_kind {
 	REC_NODE_PYTHON = 0,     /* ref: code */

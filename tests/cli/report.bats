@@ -341,7 +341,7 @@ warm" ]
 	--limit x
 	END
     run -129 report -i "$recording" --sort=
-    run -129 report -i "$recording" -s symbol,file,srcline,thread,tid,pid,comm,state,symbol
+    run -129 report -i "$recording" -s symbol,file,srcline,thread,tid,pid,comm,state,interp,symbol
 }
 
 # --- output ---

@@ -113,7 +113,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	feed_pieces(&s, data + 1, size - 1, 1 + (size_t)(data[0] >> 2) * 40);
 	for (size_t i = 0; decoder_thread_at(s.d, i) != NULL; i++)
 		if (decoder_thread_at(s.d, i)->file_thread != 0)
-			decoder_name_thread(s.d, decoder_thread_at(s.d, i), "name");
+			decoder_name_thread(s.d, decoder_thread_at(s.d, i),
+				REC_NAME_THREADING, "name");
 	/* In the middle of things, as when no cut came. */
 	move(&s);
 	decoder_close_runs(s.d);

@@ -22,6 +22,7 @@ EXTRA_DIST += \
 	$(python_tests) \
 	tests/python/apps/attributes.py \
 	tests/python/apps/busy.py \
+	tests/python/apps/called.py \
 	tests/python/apps/churn.py \
 	tests/python/apps/deep.py \
 	tests/python/apps/denied.py \
@@ -34,6 +35,7 @@ EXTRA_DIST += \
 	tests/python/apps/healthy.py \
 	tests/python/apps/hostile.py \
 	tests/python/apps/ignore-signals.py \
+	tests/python/apps/interpreters.py \
 	tests/python/apps/oracle.py \
 	tests/python/apps/parked.py \
 	tests/python/apps/pool.py \

@@ -27,19 +27,110 @@ check_reuse() { # python
     each_python check_reuse
 }
 
+# Of 100 stacks of short threads 95 have their name, none another's.
 check_churn() { # python
-    local named wrong
     record -q --no-adaptive -F 500 -o f -- "$1" "$apps/churn.py" 2 > out || return
     grep -qx DONE out || return
     collapsed -i f --per-thread > stacks
-    named=$(grep -cE '^[^;]*;(red|blue)-' stacks)
-    wrong=$(grep -cE '^[^;]*;(red-.*;in_blue |blue-.*;in_red )' stacks)
-    echo "$named stacks of named threads, $wrong of another thread"
-    [ "$named" -ge 5 ] && [ "$wrong" -eq 0 ]
+    awk -F'[; ]' -v shared="$(sed -n 's/^shared //p' out)" '
+        { kind = /;in_red / ? "red" : /;in_blue / ? "blue" : /;in_grey / ? "grey" : "" }
+        kind == "" { next }
+        { split($0, part, ";"); split(part[2], name, /[- ]/); called = name[1]
+          all[kind] += $NF }
+        called == (kind == "grey" ? "thread" : kind) { right[kind] += $NF; next }
+        called == "thread" { next }
+        { wrong += $NF }
+        END {
+            printf "red %d of %d, blue %d of %d named, grey %d of %d not, %d wrong; ",
+                right["red"], all["red"], right["blue"], all["blue"],
+                right["grey"], all["grey"], wrong
+            print shared " ids of several kinds"
+            exit !(all["red"] > 50 && all["blue"] > 50 && all["grey"] > 20 && wrong == 0 &&
+                right["red"] >= 0.95 * all["red"] && right["blue"] >= 0.95 * all["blue"])
+        }' stacks
 }
 
-@test "threads at addresses of others before: name and stack are of one thread" {
+@test "threads at addresses and under ids of others before: name and stack are of one thread" {
     each_python check_churn
+}
+
+# Which thread ran which of the functions of called.py: "NAME FUNCTION" a line.
+called() { # file
+    collapsed -i "$1" --per-thread 2>/dev/null |
+        sed -nE 's/^[^;]*;(.*) [0-9]+;.*;(in_[a-z_0-9]+) .*/\1 \2/p' | sort -u
+}
+
+called_right() {
+    [ "$(called f)" = "$(sort wanted)" ]
+}
+
+check_called() { # python
+    local recorder
+    {
+        printf '%s\n' 'plain in_wide_0' 'naïve ü in_wide_1' '名前-線 in_wide_2' \
+            'snake 🐍 in_wide_3' 'red,blue in_wide_5' 'tab�here in_wide_6' \
+            'after in_renamed' 'thread in_raw' 'own-name in_own' 'pool-7 in_pool' \
+            'Dummy-1 in_known'
+        printf 'long%.0s' {1..500}
+        echo ' in_wide_4'
+    } > wanted
+    rm -f stop f
+    "$PYSTACK" record -q -F 200 -o f -- "$1" "$apps/called.py" stop > out &
+    recorder=$!
+    wait_until 30 called_right
+    touch stop
+    wait $recorder || return
+    grep -qx DONE out || return
+    called f | diff <(sort wanted) - || return
+    echo "$(wc -l < wanted) names"
+}
+
+@test "names in all widths, new names, the kernel's names, and none" {
+    each_python check_called
+}
+
+# The interpreters of interpreters.py, each with functions of its own.
+check_interpreters() { # python
+    local kind wanted
+    for kind in own shared; do
+        record -q --no-adaptive -F 500 -o f -- "$1" "$apps/interpreters.py" $kind 1 > out ||
+            return
+        grep -qx DONE out || return
+        "$PYSTACK" report --header-only -i f > header || return
+        grep -qE '^# +interpreters +: 0 \(main\), [0-9]+, [0-9]+$' header || return
+        "$PYSTACK" report --stats -i f > stats || return
+        grep -qE '^ +3  interpreters: 0 \(main\), [0-9]+, [0-9]+$' stats || return
+        collapsed -i f --per-thread > stacks
+        grep -qE ';MainThread [0-9]+;.*;in_main ' stacks || return
+        for n in 1 2; do
+            grep -qE "interpreter [0-9]+\) [0-9]+;.*;in_sub_$n .*;burn " stacks || return
+            ! grep -E ";in_sub_$n " stacks | grep -v '(interpreter' || return
+        done
+        "$PYSTACK" report -e wall -s interp,symbol --no-children -i f > rows || return
+        grep -qE '^ .* 0 +in_main ' rows || return
+        # 3.12 runs an interpreter under the ids of the thread that made it.
+        if [[ $1 != *3.12* ]]; then
+            for n in 1 2; do
+                grep -qE ";outer-$n \(interpreter [0-9]+\) [0-9]+;.*;in_sub_$n " stacks ||
+                    return
+                grep -qE ";inner-$n \(interpreter [0-9]+\) [0-9]+;.*;in_thread_$n " stacks ||
+                    return
+            done
+        fi
+        echo -n "$kind GIL: $(wc -l < stacks) stacks; "
+    done
+}
+
+@test "interpreters are listed, and threads say in which they are" {
+    local version path count=0
+    while read -r version path; do
+        case $version in 3.[89].* | 3.1[01].*) continue ;; esac
+        run check_interpreters "$path"
+        echo "# $version $output" >&3
+        [ "$status" -eq 0 ]
+        count=$((count + 1))
+    done < <(pythons)
+    [ $count -gt 0 ] || skip "no CPython 3.12 or later found"
 }
 
 # Stacks deeper than the limit lose their root, keep their leaf and say how much.

@@ -91,7 +91,7 @@ check_phases() { # python
     [ "$at_start" -ge 1 ] && [ "$at_end" -ge 1 ] || return
     # The program itself is in neither.
     ! grep -A 2 -E ' (starting|finalizing)' samples | grep -q 'computing' || return
-    near "$(share_of cpu '__del__')" 72 0 15
+    near "$(share_of cpu '__del__')" 72 0 22
 }
 
 @test "the interpreter's start and end are told, and what runs in them" {
@@ -155,9 +155,9 @@ check_delay() { # python
     states "$1" -F 200 -- share 2 || return
     "$PYSTACK" report -i f --stats | awk '/hashing|Thread-/ { print $2, $3, $5, $6 }' > rows
     tr '\n' ';' < rows
-    # Two that want one CPU: each waits for it as long as it has it.
-    awk '{ n++; both = $2 + $3
-           if (both < 0.8 * $1 || both > 1.1 * $1 || $3 < 0.25 * $1 || $4 < 2) bad = 1 }
+    # Two that want one CPU: each waits for it as long as it has it, or longer, where
+    # others want it as well (and the sampler, whose missed ticks are no wall time).
+    awk '{ n++; if ($2 + $3 < 0.8 * $1 || $3 < 0.25 * $1 || $4 < 2) bad = 1 }
          END { exit !(n == 2 && !bad) }' rows
 }
 

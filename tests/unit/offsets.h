@@ -176,7 +176,8 @@ static inline bool layout_is_sane(const struct py_layout *l)
 		offsetof(struct py_layout, cframe_frame),
 		offsetof(struct py_layout, co_nlocalsplus),
 		offsetof(struct py_layout, co_stacksize),
-		offsetof(struct py_layout, fr_localsplus) };
+		offsetof(struct py_layout, keys_size),
+		offsetof(struct py_layout, ob_values) };
 	/* Not told by each version, or not where another offset cannot be. */
 	static const size_t maybe[] = { offsetof(struct py_layout, rt_initialized),
 		offsetof(struct py_layout, gc_frame),

@@ -564,7 +564,7 @@ static void test_names(void)
 	tap_ok(t != NULL && t->file_thread == 43 && hole != NULL &&
 			hole->file_thread == 0,
 		"a number that is left out is no thread");
-	decoder_name_thread(s.d, t, "worker");
+	decoder_name_thread(s.d, t, REC_NAME_THREADING, "worker");
 	tap_ok(t->named, "a thread gets its name");
 	session_end(&s, &got);
 	tap_ok(has_line(buf_text(&got),
@@ -572,6 +572,104 @@ static void test_names(void)
 		"which is written");
 	buf_done(&b);
 	buf_done(&got);
+}
+
+/* Thread `number`, its tid 100 more, with a name. */
+static void add_named(struct buf *b, uint32_t number, uint32_t interpreter,
+	enum record_name by, unsigned width, const void *bytes, size_t size)
+{
+	struct buf payload = BUF_INIT(FILE_RAW_MAX);
+
+	buf_add_uvarint(&payload, number);
+	buf_add_uvarint(&payload, 100 + number);
+	buf_add_uvarint(&payload, 0x5000);
+	buf_add_uvarint(&payload, interpreter);
+	buf_add_uvarint(&payload, by);
+	buf_add_uvarint(&payload, width);
+	buf_add(&payload, bytes, size);
+	buf_add_uvarint(b, payload.size + 1);
+	buf_add_byte(b, REC_THREAD);
+	buf_add(b, payload.data, payload.size);
+	buf_done(&payload);
+}
+
+/* Names that come with the thread, or behind it. */
+static void test_sent_names(void)
+{
+	static const char *const lines[] = {
+		"thread 1 segment 1 tid 101 python 5000 interpreter 0 'plain'",
+		"thread 2 segment 1 tid 102 python 5000 interpreter 0 '\xc3\xa9'",
+		"thread 3 segment 1 tid 103 python 5000 interpreter 0 '\xe4\xb8\xad'",
+		"thread 4 segment 1 tid 104 python 5000 interpreter 0 '\xf0\x9f\x90\x8d'",
+		/* Cut within a character. */
+		"thread 5 segment 1 tid 105 python 5000 interpreter 0 'pool-\xc3\xa9'",
+		"thread 6 segment 1 tid 106 python 5000 interpreter 0 ''",
+		"thread 7 segment 1 tid 107 python 5000 interpreter 0 ''",
+		"thread 7 segment 1 tid 107 python 5000 interpreter 0 'late'",
+		"thread 8 segment 1 tid 101 python 5000 interpreter 2 'plain'",
+		"thread 9 segment 1 tid 102 python 5000 interpreter 2 ''",
+	};
+	struct session s;
+	struct buf b = BUF_INIT(1 << 20), got = BUF_INIT(DUMP_MAX_BYTES);
+	bool right = true;
+
+	add_named(&b, 1, 0, REC_NAME_THREADING, 1, "plain", 5);
+	add_named(&b, 2, 0, REC_NAME_THREADING, 1, "\xe9", 1);
+	add_named(&b, 3, 0, REC_NAME_THREADING, 2, "\x2d\x4e", 2);
+	add_named(&b, 4, 0, REC_NAME_THREADING, 4, "\x0d\xf4\x01\0", 4);
+	add_named(&b, 5, 0, REC_NAME_KERNEL, 0, "pool-\xc3\xa9\xf0\x9f", 9);
+	add_named(&b, 6, 0, REC_NAME_THREADING, 1, "", 0);
+	add_record(&b, REC_THREAD, "uuuu", U(7), U(107), U(0x5000), U(0));
+	add_named(&b, 7, 0, REC_NAME_THREADING, 1, "late", 4);
+	/* The first one in another interpreter; and one who is no other. */
+	add_record(&b, REC_THREAD, "uuuu", U(8), U(101), U(0x5000), U(2));
+	add_record(&b, REC_THREAD_END, "uu", U(2), U(1));
+	add_record(&b, REC_THREAD, "uuuu", U(9), U(102), U(0x5000), U(2));
+	session_begin(&s, PY_LINES_LOCATIONS);
+	tap_is(feed(&s, b.data, b.size), (int64_t)b.size, "threads with names");
+	tap_ok(decoder_thread_at(s.d, 0)->named == REC_NAME_THREADING &&
+			decoder_thread_at(s.d, 4)->named == REC_NAME_KERNEL &&
+			decoder_thread_at(s.d, 5)->named == REC_NAME_NONE &&
+			decoder_thread_at(s.d, 6)->named == REC_NAME_THREADING &&
+			decoder_thread_at(s.d, 7)->named == REC_NAME_THREADING &&
+			decoder_thread_at(s.d, 8)->named == REC_NAME_NONE,
+		"by whom they have them is known");
+	session_end(&s, &got);
+	for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++)
+		if (!has_line(buf_text(&got), lines[i])) {
+			printf("# missing: %s\n", lines[i]);
+			right = false;
+		}
+	tap_ok(right, "and they are written in UTF-8");
+	buf_done(&b);
+	buf_done(&got);
+}
+
+static void test_bad_names(void)
+{
+	static const struct {
+		unsigned by, width;
+		size_t size;
+	} cases[] = { { REC_NAME_COUNT, 1, 4 }, { REC_NAME_THREADING, 3, 3 },
+		{ REC_NAME_THREADING, 5, 5 }, { REC_NAME_THREADING, 2, 3 },
+		{ REC_NAME_THREADING, 4, 6 },
+		{ REC_NAME_THREADING, 1, REC_NAME_MAX + 1 } };
+	static const char bytes[REC_NAME_MAX + 1];
+	bool right = true;
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct session s;
+		struct buf b = BUF_INIT(1 << 20), got = BUF_INIT(DUMP_MAX_BYTES);
+
+		session_begin(&s, PY_LINES_LOCATIONS);
+		add_named(&b, 1, 0, (enum record_name)cases[i].by, cases[i].width,
+			bytes, cases[i].size);
+		right &= feed(&s, b.data, b.size) < 0;
+		session_end(&s, &got);
+		buf_done(&b);
+		buf_done(&got);
+	}
+	tap_ok(right, "names that cannot be are refused");
 }
 
 /* --- bad records --- */
@@ -914,7 +1012,8 @@ static void test_move(void)
 	tap_ok(feed(&s, b.data, b.size) == (int64_t)asked && natural < asked,
 		"decoding stops at the cut that was asked for, at no other");
 	tap_ok(decoder_has_stopped(s.d) && decoder_cut_served(s.d) == 7, "and says so");
-	decoder_name_thread(s.d, decoder_thread_at(s.d, 0), "worker");
+	decoder_name_thread(
+		s.d, decoder_thread_at(s.d, 0), REC_NAME_THREADING, "worker");
 	if (file_writer_open_memory(1, &other, &err) != 0)
 		return;
 	file_writer_segment(other, &segment);
@@ -979,6 +1078,8 @@ int main(void)
 	test_kinds_of_nodes();
 	test_lines_of_kinds();
 	test_names();
+	test_sent_names();
+	test_bad_names();
 	test_bad_records();
 	test_bad_lengths();
 	tap_ok(late_ticks_rise(), "a late tick before the one before it is refused");

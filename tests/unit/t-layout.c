@@ -64,6 +64,17 @@ static const struct {
 	{ FIELD(str_compact_data), { 72, 72, 72, 72, 56 } },
 	{ FIELD(dict_keys), { 32, 32, 32, 32, 32 } },
 	{ FIELD(dict_values), { 40, 40, 40, 40, 40 } },
+	{ FIELD(fr_localsplus), { 360, 360, 352, 72, 72 } },
+	{ FIELD(int_tag), { 16, 16, 16, 16, 16 } },
+	{ FIELD(int_digits), { 24, 24, 24, 24, 24 } },
+	{ FIELD(keys_size), { 8, 8, 8, NONE, NONE } },
+	{ FIELD(keys_log2_index_bytes), { NONE, NONE, NONE, 9, 9 } },
+	{ FIELD(keys_kind), { NONE, NONE, NONE, 10, 10 } },
+	{ FIELD(keys_count), { 32, 32, 32, 24, 24 } },
+	{ FIELD(keys_indices), { 40, 40, 40, 32, 32 } },
+	{ FIELD(values_first), { 0, 0, 0, 0, 0 } },
+	{ FIELD(ob_dict), { NONE, NONE, NONE, 24, 24 } },
+	{ FIELD(ob_values), { NONE, NONE, NONE, 32, NONE } },
 	{ FIELD(type_flags), { 168, 168, 168, 168, 168 } },
 	{ FIELD(type_dictoffset), { 288, 288, 288, 288, 288 } },
 	{ FIELD(type_cached_keys), { 872, 864, 872, 872, 880 } },
@@ -94,7 +105,10 @@ static void test_rows(void)
 				((l->flags & PY_GC_IN_RUNTIME) != 0) == (i == 0) &&
 				((l->flags & PY_CODE_IN_BYTES) != 0) == (i <= 2) &&
 				((l->flags & PY_HAS_NATIVE_ID) != 0) == (i >= 3) &&
-				((l->flags & PY_HAS_DATASTACK) != 0) == (i >= 3),
+				((l->flags & PY_HAS_DATASTACK) != 0) == (i >= 3) &&
+				((l->flags & PY_VALUES_TAGGED) != 0) == (i == 4) &&
+				((l->flags & PY_INT_TAGGED) != 0) == (i == 4) &&
+				(l->flags & PY_VALUES_INLINE) == 0,
 			"and its flags");
 		tap_ok(l->owner_skip == (i == 4 ? 3 : PY_NONE) && l->code_tag_mask == 0,
 			"and what its frames are");
@@ -188,6 +202,17 @@ static void test_good(void)
 		{ FIELD(str_compact_data), { 56, 56, 56 } },
 		{ FIELD(dict_keys), { 32, 32, 32 } },
 		{ FIELD(dict_values), { 40, 40, 40 } },
+		{ FIELD(fr_localsplus), { 72, 80, 80 } },
+		{ FIELD(int_tag), { 16, 16, 16 } },
+		{ FIELD(int_digits), { 24, 24, 24 } },
+		{ FIELD(keys_size), { NONE, NONE, NONE } },
+		{ FIELD(keys_log2_index_bytes), { 9, 9, 9 } },
+		{ FIELD(keys_kind), { 10, 10, 10 } },
+		{ FIELD(keys_count), { 24, 24, 24 } },
+		{ FIELD(keys_indices), { 32, 32, 32 } },
+		{ FIELD(values_first), { 8, 8, 8 } },
+		{ FIELD(ob_dict), { 24, 24, 24 } },
+		{ FIELD(ob_values), { NONE, NONE, NONE } },
 		{ FIELD(type_flags), { 168, 168, 168 } },
 		{ FIELD(type_cached_keys), { 880, 880, 888 } },
 	};
@@ -217,7 +242,8 @@ static void test_good(void)
 			wrong++;
 		}
 		tap_is(wrong, 0, "and every offset is where it should be");
-		tap_ok(l.flags == (PY_HAS_NATIVE_ID | PY_HAS_DATASTACK) &&
+		tap_ok(l.flags == (PY_HAS_NATIVE_ID | PY_HAS_DATASTACK |
+					  PY_VALUES_INLINE | PY_INT_TAGGED) &&
 				l.instr_kind == PY_INSTR_POINTER &&
 				l.linetable_kind == PY_LINES_LOCATIONS,
 			"and its flags and kinds");
@@ -316,6 +342,7 @@ static void test_outside_struct(void)
 		{ "tstate.native_thread_id", "tstate.size" },
 		{ "frame.previous", "frame.size" },
 		{ "frame.owner", "frame.size" },
+		{ "frame.localsplus", "frame.size" },
 		{ "code.filename", "code.size" },
 		{ "code.firstlineno", "code.size" },
 	};
