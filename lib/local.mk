@@ -12,6 +12,7 @@ lib_core_libcore_a_SOURCES = \
 	lib/core/arch.h \
 	lib/core/arch-x86-64.h \
 	lib/core/core-internal.h \
+	lib/core/memory.h \
 	lib/core/strata.h \
 	lib/core/sys.h \
 	lib/core/alive.c \
@@ -20,6 +21,7 @@ lib_core_libcore_a_SOURCES = \
 	lib/core/entry-x86-64.S \
 	lib/core/fault-x86-64-sig.c \
 	lib/core/intern.c \
+	lib/core/kept.c \
 	lib/core/loop.c \
 	lib/core/memops.c \
 	lib/core/runs.c \

@@ -12,6 +12,7 @@
  *   loop.c    the loop: strata, sleeping, the adaptive rate
  *   sample.c  one tick: which threads to look at, and what is taken as true
  *   walk.c    reading one chain of frames
+ *   kept.c    chains of waiting threads, kept to see that they have not changed
  *   threads.c the table of threads, listing
  *   intern.c  strings, code objects and nodes, each sent once
  *   runs.c    runs of samples, ticks, gaps: what goes into the ring
@@ -46,17 +47,26 @@ enum {
 	PATH_CACHE = 1024,
 	MAX_STORED_FRAMES = 4096, /* the most that max_stack may ask for */
 	MAX_FRAMES = 65536,       /* a longer chain is taken for a loop */
+	MAX_KEPT_BLOCKS = 4096,
+	KEPT_BLOCK_FRAMES = 10,
 	SCRATCH_BYTES = 16384,
 };
 
-/* A PyThreadState and the kernel thread it belongs to. */
+/* A PyThreadState and the kernel thread it belongs to.  What a look at all threads
+ * needs stands in front, in two cache lines. */
 struct thread {
-	uint64_t ts;
-	uint64_t interpreter;
+	__attribute__((aligned(128))) uint64_t ts;
 	uint64_t pthread;
 	uint64_t native; /* the id in the thread state, as read; 0 before 3.11 */
+
+	/* Its chain while it waits (kept.c). */
+	uint64_t kept_link, kept_current, kept_chunk, kept_top;
+	uint32_t kept_node, kept_position; /* what it shows */
+	uint16_t kept;                     /* the first block, 0: none */
+	uint16_t kept_frames;
+
+	uint32_t id; /* on the wire; 0: entry not in use */
 	uint32_t tid;
-	uint32_t id;      /* on the wire; 0: entry not in use */
 	uint32_t listing; /* number of the listing that saw it last */
 	uint16_t gil;
 	uint16_t next_attended; /* in the list of core.attended: index plus 1, 0 ends */
@@ -71,8 +81,7 @@ struct thread {
 	uint32_t position;
 	uint64_t run_first;
 
-	/* The last chain that was trusted, to see that nothing changed. */
-	uint64_t path;
+	uint64_t interpreter;
 	uint64_t last_held; /* tick at which it was last seen with the GIL */
 	uint64_t looked; /* tick, plus 1, at which it was last looked at without it */
 
@@ -118,8 +127,9 @@ struct code {
 	uint32_t bytes;       /* of bytecode */
 	uint32_t frame_bytes; /* of a frame that runs it; 0: not known */
 	uint32_t flags;
-	bool shim;    /* CPython's own, never shown */
-	bool defined; /* sent */
+	bool shim;        /* CPython's own, never shown */
+	bool defined;     /* sent */
+	uint64_t checked; /* core.moment at which it was found to be what it was */
 };
 
 struct node {
@@ -153,6 +163,18 @@ struct frame {
 	uint32_t code; /* index of a struct code, from 1 */
 	uint32_t position;
 	bool own; /* on the thread's own stack, not in a generator */
+};
+
+/* A frame of a chain that is kept. */
+struct kept_frame {
+	uint64_t at, instr;
+	uint32_t code; /* index of a struct code; 0: one that is never shown */
+	uint8_t owner;
+};
+
+struct kept_block {
+	struct kept_frame frame[KEPT_BLOCK_FRAMES];
+	uint16_t next; /* of the chain, or of those that are free; 0: none */
 };
 
 /* One reading of a chain, leaf first. */
@@ -262,6 +284,10 @@ struct core {
 	struct string *strings;
 	uint16_t *string_index;
 	struct path_entry *path_cache;
+	struct kept_block *kept; /* from 1 */
+	uint64_t moment;         /* moves when code objects have to be checked again */
+	uint32_t kept_count;     /* blocks used so far, free ones included */
+	uint16_t kept_free;      /* the first of these */
 	uint8_t *scratch;
 };
 
@@ -307,6 +333,18 @@ void walk_warm(struct core *c, uint64_t ts);
 /* Has the thread state a frame? */
 bool walk_has_frame(struct core *c, uint64_t ts);
 
+/* kept.c */
+/* Keep the chain of a thread that does not run, and what is shown of it, which is that
+ * of its run.  False when that cannot be. */
+bool kept_store(struct core *c, struct thread *t);
+void kept_drop(struct core *c, struct thread *t);
+/* Is its chain, down to the root, as it was kept? */
+bool kept_holds(struct core *c, struct thread *t);
+/* Ask for what that needs, each further ahead than what follows from it. */
+void kept_ask_thread(const struct thread *t);
+void kept_ask_places(struct core *c, const struct thread *t);
+void kept_ask_frames(struct core *c, const struct thread *t);
+
 /* threads.c */
 struct thread *thread_find(struct core *c, uint64_t ts);
 /* Bring the interpreters and GILs up to date; returns false when there is none. */
@@ -323,6 +361,8 @@ void thread_end(struct core *c, struct thread *t);
 /* intern.c */
 /* The entry of a code object, new or old; 0 when it is none or the table is full. */
 uint32_t code_find(struct core *c, uint64_t address);
+/* Is it, at this moment (core.moment), still what it was when it was entered? */
+bool code_holds(struct core *c, uint32_t code);
 /* Send what belongs to it; false when it cannot be read whole or not be sent. */
 bool code_define(struct core *c, uint32_t code);
 uint32_t node_find(

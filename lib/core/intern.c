@@ -202,12 +202,29 @@ static bool read_code_rest(struct core *c, uint64_t address, struct code *k)
 		k->frame_bytes = (words + stack) * 8 + l->fr_localsplus;
 	}
 	k->address = address;
+	k->checked = 0;
 	k->bytes = (uint32_t)size;
 	/* The frames that CPython pushes for specialised constructors (3.12 and later)
 	 * run a code object whose name and file name are one object. */
 	k->shim = (l->flags & PY_HAS_DATASTACK) != 0 && name == k->filename;
 	k->defined = false;
 	return true;
+}
+
+static bool same_words(const struct code *a, const struct code *b)
+{
+	return a->filename == b->filename && a->name == b->name &&
+	       a->linetable == b->linetable && a->first_line == b->first_line;
+}
+
+bool code_holds(struct core *c, uint32_t code)
+{
+	struct code *k = &c->codes[code], now;
+
+	if (k->checked != c->moment && read_code(c, k->address, &now) &&
+		same_words(k, &now))
+		k->checked = c->moment;
+	return k->checked == c->moment;
 }
 
 uint32_t code_find(struct core *c, uint64_t address)
@@ -223,9 +240,7 @@ uint32_t code_find(struct core *c, uint64_t address)
 
 		if (known->address != address)
 			continue;
-		if (known->filename == k.filename && known->name == k.name &&
-			known->linetable == k.linetable &&
-			known->first_line == k.first_line)
+		if (same_words(known, &k))
 			return c->code_index[i];
 		/* Another code object lies here now; it takes the old one's place in
 		 * the index, under a number of its own. */
@@ -257,9 +272,7 @@ static bool code_lives(struct core *c, const struct code *k)
 	return load64(k->address, &references) && (uint32_t)references != 0 &&
 	       (references >> 40 == 0 ||
 		       (references >> 40 != 0x7f && references >> 44 != 5)) &&
-	       read_code(c, k->address, &again) && again.filename == k->filename &&
-	       again.name == k->name && again.linetable == k->linetable &&
-	       again.first_line == k->first_line;
+	       read_code(c, k->address, &again) && same_words(&again, k);
 }
 
 bool code_define(struct core *c, uint32_t code)
@@ -377,7 +390,7 @@ bool intern_new_epoch(struct core *c)
 	/* Nodes have new numbers: runs begin anew with the next look. */
 	for (uint32_t i = 0; i < c->thread_count; i++) {
 		c->threads[i].in_run = false;
-		c->threads[i].path = 0;
+		kept_drop(c, &c->threads[i]);
 	}
 	count(c, RING_EPOCHS, 1);
 	return true;

@@ -371,13 +371,21 @@ static void walk_thread(struct core *c, struct thread *t)
 
 static void look(struct core *c, struct thread *t)
 {
+	uint32_t node = t->in_run ? t->node : 0, position = t->position;
+
 	t->looked = c->tick + 1;
 	walk_thread(c, t);
 	/* Its thread state may be another's by now. */
-	if (thread_same(c, t))
-		enter(c, t, false);
-	else
+	if (!thread_same(c, t)) {
 		c->relist = true;
+		return;
+	}
+	enter(c, t, false);
+	/* It seems to wait here.  What is kept must be what was entered. */
+	if (t->in_run && t->node == node && t->position == position &&
+		(t->state & REC_APPROXIMATE) == 0 && still(c, t) && kept_store(c, t) &&
+		!still(c, t))
+		kept_drop(c, t);
 }
 
 /* --- one tick --- */
@@ -455,14 +463,78 @@ static bool any_switched(struct core *c)
 	return false;
 }
 
+/* Its chain is as it was kept, which need not be as at the last tick. */
+static void enter_kept(struct core *c, struct thread *t)
+{
+	t->looked = c->tick + 1;
+	run_set(c, t, t->kept_node, t->kept_position, state_of(c, t, false));
+}
+
+/* What the ledger says at this moment; not of a tick. */
+static bool ledger_now(struct core *c, const struct gil *g, struct gil *now)
+{
+	return load64(g->address + c->layout.gil_switch_number, &now->switches) &&
+	       load64(g->address + c->layout.gil_last_holder, &now->holder);
+}
+
+static bool may_have_changed(struct core *c, const struct thread *t, uint16_t gil)
+{
+	return t->id != 0 && t->gil == gil && t->ts != c->gils[gil].holder;
+}
+
+/*
+ * Some threads of one GIL, one bit for each: whose chain is as it was kept?  While they
+ * are looked at only the holder can run.
+ */
+static uint64_t see_kept(struct core *c, uint16_t gil, uint32_t from, uint32_t to)
+{
+	enum { FARTHEST = 16, FAR = 8, NEAR = 4 };
+	const struct gil *g = &c->gils[gil];
+	struct gil before, behind;
+	uint64_t holds = 0;
+
+	if (c->all_changed || g->interpreters > 1 || !ledger_now(c, g, &before))
+		return 0;
+	c->moment++;
+	for (uint32_t i = from; i < to; i++) {
+		struct thread *t = &c->threads[i];
+
+		if (i + FARTHEST < c->thread_count)
+			kept_ask_thread(t + FARTHEST);
+		if (i + FAR < c->thread_count)
+			kept_ask_places(c, t + FAR);
+		if (i + NEAR < c->thread_count)
+			kept_ask_frames(c, t + NEAR);
+		if (may_have_changed(c, t, gil) && t->in_run &&
+			t->ts != before.holder && kept_holds(c, t))
+			holds |= 1ull << (i - from);
+	}
+	return ledger_now(c, g, &behind) && behind.switches == before.switches &&
+			       behind.holder == before.holder
+		       ? holds
+		       : 0;
+}
+
 /* Those of one GIL: they do not hold it, but may have since the last tick. */
 static void look_at_all(struct core *c, uint16_t gil)
 {
-	for (uint32_t i = 0; i < c->thread_count; i++) {
-		struct thread *t = &c->threads[i];
+	enum { TOGETHER = 64 };
 
-		if (t->id != 0 && t->gil == gil && t->ts != c->gils[gil].holder)
-			look(c, t);
+	for (uint32_t from = 0; from < c->thread_count; from += TOGETHER) {
+		uint32_t left = c->thread_count - from;
+		uint32_t to = from + (left < TOGETHER ? left : TOGETHER);
+		uint64_t holds = see_kept(c, gil, from, to);
+
+		for (uint32_t i = from; i < to; i++) {
+			struct thread *t = &c->threads[i];
+
+			if (!may_have_changed(c, t, gil))
+				continue;
+			if ((holds >> (i - from) & 1) != 0)
+				enter_kept(c, t);
+			else
+				look(c, t);
+		}
 	}
 }
 

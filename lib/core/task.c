@@ -461,6 +461,7 @@ static void lay_out(struct core *c, uint64_t at)
 	c->strings = take(&at, (MAX_STRINGS + 1) * sizeof(struct string));
 	c->string_index = take(&at, STRING_INDEX * sizeof(uint16_t));
 	c->path_cache = take(&at, PATH_CACHE * sizeof(struct path_entry));
+	c->kept = take(&at, (MAX_KEPT_BLOCKS + 1) * sizeof(struct kept_block));
 	c->scratch = take(&at, SCRATCH_BYTES);
 	c->raw = take(&at, MAX_STORED_FRAMES * sizeof(struct raw_frame));
 	for (unsigned i = 0; i < sizeof(c->walks) / sizeof(c->walks[0]); i++)

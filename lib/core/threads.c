@@ -334,6 +334,7 @@ void thread_end(struct core *c, struct thread *t)
 	struct record r;
 
 	run_close(c, t);
+	kept_drop(c, t);
 	cpu_checkpoint(c, t, true);
 	cpu_close(c, t);
 	record_begin(&r, REC_THREAD_END);

@@ -7,7 +7,7 @@
  *
  * Every loop is bounded, every load guarded.
  */
-#include "core/core-internal.h"
+#include "core/memory.h"
 
 enum {
 	MAX_CHUNKS = 16384, /* of 16 KiB and more each: beyond any stack */
@@ -15,38 +15,9 @@ enum {
 	CHUNK_DATA = 24,
 	CHUNK_LEAST = 16384,     /* bytes */
 	CHUNK_FIRST_SKIPPED = 8, /* the root chunk leaves its first slot empty */
-	DATASTACK_TOP = 8,       /* in the thread state, behind datastack_chunk */
 	PROVEN_MOST = 48,        /* of deeper stacks the rest has hardly changed */
 	TOP_FRAMES = 3,          /* the leaf, its caller, and a shim between them */
 };
-
-/* Loads of python/frame.h: the address space is this one. */
-#define PY_MEM void *
-
-static inline bool py_mem_load64(PY_MEM m, uint64_t address, uint64_t *ret)
-{
-	(void)m;
-	return load64(address, ret);
-}
-
-static inline bool py_mem_load32(PY_MEM m, uint64_t address, uint32_t *ret)
-{
-	(void)m;
-	return load32(address, ret);
-}
-
-static inline bool py_mem_load8(PY_MEM m, uint64_t address, uint8_t *ret)
-{
-	(void)m;
-	return sane(address) && arch_load8(address, ret);
-}
-
-#include "python/frame.h"
-
-static bool read_frame(const struct py_layout *l, uint64_t at, struct py_frame *f)
-{
-	return (at & 7) == 0 && py_frame_read(NULL, l, at, f);
-}
 
 /* The thread's own stack, and the frames of a chain that lie there, not in a
  * generator. */

@@ -16,7 +16,8 @@ python_tests = \
 	tests/python/safety.bats \
 	tests/python/services.bats \
 	tests/python/starts.bats \
-	tests/python/trees.bats
+	tests/python/trees.bats \
+	tests/python/waits.bats
 EXTRA_DIST += \
 	$(python_tests) \
 	tests/python/apps/attributes.py \
@@ -45,6 +46,7 @@ EXTRA_DIST += \
 	tests/python/apps/tree.py \
 	tests/python/apps/under.py \
 	tests/python/apps/waiter.py \
+	tests/python/apps/waits.py \
 	tests/python/apps/wsgi.py \
 	tests/python/check-reuse.py \
 	tests/python/compare-depths.py \

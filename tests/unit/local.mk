@@ -10,6 +10,7 @@ unit_tests = \
 	tests/unit/t-file-writer \
 	tests/unit/t-filter \
 	tests/unit/t-host \
+	tests/unit/t-kept \
 	tests/unit/t-layout \
 	tests/unit/t-limits \
 	tests/unit/t-lines \
@@ -86,6 +87,8 @@ tests_unit_t_fault_LDFLAGS = $(AM_LDFLAGS) \
 	-Wl,--defsym=core_fixups_begin=__start_core_fixups \
 	-Wl,--defsym=core_fixups_end=__stop_core_fixups
 tests_unit_t_fault_LDADD =
+tests_unit_t_kept_SOURCES = tests/unit/t-kept.c lib/core/kept.c
+tests_unit_t_kept_LDADD =
 tests_unit_t_sigframe_SOURCES = tests/unit/t-sigframe.c
 tests_unit_t_sigframe_LDADD = $(LIBPYSTACK)
 tests_unit_t_proc_SOURCES = tests/unit/t-proc.c
