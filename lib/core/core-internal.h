@@ -241,8 +241,8 @@ struct core {
 	enum record_gap gap_why;
 	int64_t learn_until; /* the next tick of those without strata; 0 with strata */
 
-	/* The window of cpu.c. */
-	int64_t window_ns;
+	/* The window of cpu.c, and how long it is to be. */
+	int64_t window_ns, window_step;
 	int64_t window_cpu;
 	int64_t full_look_ns, full_look_step;
 
@@ -317,6 +317,7 @@ _Noreturn void loop_run(struct core *c);
 int64_t loop_now(struct core *c); /* CLOCK_MONOTONIC */
 void loop_find_vdso(struct core *c);
 int64_t loop_clock(int clock); /* any clock, by system call */
+enum { CLOCK_OWN_CPU = 3 };    /* CLOCK_THREAD_CPUTIME_ID */
 
 /* sample.c */
 void sample_tick(struct core *c);

@@ -22,7 +22,6 @@ enum {
 	STOPPED_LOOK_NS = 20000000,
 	WAITING_LOOK_NS = 2000000,
 	LAYOUT_WAIT_S = 10,
-	CLOCK_OWN_CPU = 3, /* CLOCK_THREAD_CPUTIME_ID */
 	SPIN_CHECK_TICKS = 512,
 	SPIN_NS = 900,          /* from tick to tick, on average */
 	CORE_SHARE_PPM = 2000,  /* 0.2 % of a core, whatever the program does */
