@@ -2,10 +2,11 @@
 /*
  * What the task's life hangs on: the program, the recorder, its orders.
  *
- * The program's death shows on a pidfd, which every sleep polls.  Its exec shows
- * in the main thread's clear_child_tid word, which the kernel zeroes when the
- * thread lets go of the memory: one load a tick.  The word lies when the C library
- * never set it (musl) or when main called pthread_exit, so a zero is only a hint,
+ * The program's death shows on a pidfd, which is polled by the sleeps, if they are short
+ * by one every 10 ms.  Its exec shows in the main thread's clear_child_tid word, which the
+ * kernel zeroes when the thread lets go of the memory: one load a tick.  The word lies
+ * when the C library never set it (musl) or when main called pthread_exit, so a zero is
+ * only a hint,
  * and the kernel is asked whether the program still has this memory: by kcmp, or,
  * where that is not allowed (the program has capabilities, the task gave its own
  * up), by the size of the address space, which /proc tells of both.  Where the word
@@ -49,6 +50,17 @@ void alive_init(struct core *c)
 	c->recorder_beat_ns = loop_now(c);
 }
 
+static long ppoll_or_leave(
+	struct core *c, struct sys_pollfd *fds, unsigned count, int64_t timeout_ns)
+{
+	long n = sys_ppoll(fds, count, timeout_ns);
+
+	/* A task that cannot sleep would spin, and not see the ends. */
+	if (n < 0 && n != -SYS_EINTR && n != -SYS_EAGAIN && n != -SYS_ENOMEM)
+		task_leave(c, RING_LEAVE_SYSCALL, (int)-n);
+	return n;
+}
+
 /* Leaves when the process behind a pidfd has ended or a socket's peer is gone;
  * returns after at most timeout_ns otherwise. */
 static void wait_for_an_end(struct core *c, int64_t timeout_ns)
@@ -58,12 +70,7 @@ static void wait_for_an_end(struct core *c, int64_t timeout_ns)
 		{ .fd = c->recorder_pidfd, .events = SYS_POLLIN },
 	};
 	/* A negative descriptor is passed over by the kernel. */
-	long n = sys_ppoll(fds, 2, timeout_ns);
-
-	/* A task that cannot sleep would spin, and not see the ends. */
-	if (n < 0 && n != -SYS_EINTR && n != -SYS_EAGAIN && n != -SYS_ENOMEM)
-		task_leave(c, RING_LEAVE_SYSCALL, (int)-n);
-	if (n <= 0)
+	if (ppoll_or_leave(c, fds, 2, timeout_ns) <= 0)
 		return;
 	if (fds[0].revents != 0)
 		task_leave(c, RING_LEAVE_EXITED, 0);
@@ -75,14 +82,16 @@ bool alive_sleep(struct core *c, int64_t until_ns)
 {
 	for (;;) {
 		int64_t now = loop_now(c);
-		int64_t left = until_ns - now;
+		int64_t left = until_ns > now ? until_ns - now : 0;
 
-		/* A sampler that is always late still has to see the end. */
-		if (left <= 0 && now - c->polled_ns < POLL_NS)
+		/* Short sleeps need not ask each time, but who is always late still has
+		 * to see the end. */
+		if (now + left - c->polled_ns < POLL_NS) {
+			if (left != 0)
+				(void)ppoll_or_leave(c, NULL, 0, left);
 			return true;
-		wait_for_an_end(c, left < 0              ? 0
-				   : left > SLEEP_MAX_NS ? SLEEP_MAX_NS
-							 : left);
+		}
+		wait_for_an_end(c, left > SLEEP_MAX_NS ? SLEEP_MAX_NS : left);
 		c->polled_ns = now;
 		if (left <= SLEEP_MAX_NS)
 			return true;
