@@ -215,6 +215,19 @@ static void one_stratum(struct core *c)
 }
 
 /*
+ * When the next of the ticks without strata is due: on average SPIN_NS behind the time
+ * at which the last one was.  Counted from the time at which it was taken, each would
+ * be late by what it takes to see that it is due; but who is far behind begins anew.
+ */
+static int64_t next_due(struct core *c)
+{
+	int64_t apart = strata_spacing(&c->strata, SPIN_NS);
+	int64_t due = c->learn_until + apart;
+
+	return due - c->now_ns > apart / 2 ? due : c->now_ns + apart;
+}
+
+/*
  * As fast as can be.  Back to back the ticks would come sooner after a reading that was
  * known at once than after one that had to be learned, and so weigh calm code more; and
  * as each reading takes lines of memory from the program's core, they would fall in
@@ -238,7 +251,7 @@ static _Noreturn void spin(struct core *c)
 		do {
 			c->now_ns = loop_now(c);
 		} while (c->now_ns < c->learn_until);
-		c->learn_until = c->now_ns + strata_spacing(&c->strata, SPIN_NS);
+		c->learn_until = next_due(c);
 		runs_spin_tick(c, before, c->now_ns);
 		before = c->now_ns;
 		tick(c);
