@@ -199,13 +199,16 @@ static bool resolve_frames(struct core *c, struct walk *w)
 	uint32_t most = c->options.max_stack;
 	uint32_t n = w->frames < most ? w->frames : most;
 	uint32_t shown = 0, proven = w->proven;
+	uint32_t code = 0;
 	uint64_t above = 0;
 
 	for (uint32_t i = 0; i < n; i++) {
 		const struct raw_frame *f = &c->raw[i];
-		uint32_t code = code_find(c, f->code);
 		uint32_t position;
 
+		/* In a recursion it has just been looked at. */
+		if (code == 0 || f->code != c->codes[code].address)
+			code = code_find(c, f->code);
 		if (code == 0)
 			return false;
 		if (f->own) {
