@@ -2,15 +2,14 @@
 /*
  * What the task's life hangs on: the program, the recorder, its orders.
  *
- * The program's death shows on a pidfd, which is polled by the sleeps, if they are short
- * by one every 10 ms.  Its exec shows in the main thread's clear_child_tid word, which the
- * kernel zeroes when the thread lets go of the memory: one load a tick.  The word lies
- * when the C library never set it (musl) or when main called pthread_exit, so a zero is
- * only a hint,
- * and the kernel is asked whether the program still has this memory: by kcmp, or,
- * where that is not allowed (the program has capabilities, the task gave its own
- * up), by the size of the address space, which /proc tells of both.  Where the word
- * is of no use, that is asked ten times a second.
+ * The program's death shows on a pidfd, which is polled by the sleeps, if they are
+ * short by one every 10 ms.  Its exec shows in the main thread's clear_child_tid word,
+ * which the kernel zeroes when the thread lets go of the memory: one load a tick.  The
+ * word lies when the C library never set it (musl) or when main called pthread_exit, so
+ * a zero is only a hint, and the kernel is asked whether the program still has this
+ * memory: by kcmp, or, where that is not allowed (the program has capabilities, the
+ * task gave its own up), by the size of the address space, which /proc tells of both.
+ * Where the word is of no use, that is asked ten times a second.
  *
  * The recorder's death shows on a socket or a pidfd; where neither is to be had
  * its beat tells: 5 s without one parks the sampler, 10 minutes end the task.

@@ -67,7 +67,8 @@ struct thread {
 
 	uint32_t id; /* on the wire; 0: entry not in use */
 	uint32_t tid;
-	uint32_t listing; /* number of the listing that saw it last */
+	uint32_t listing;     /* number of the listing that saw it last */
+	uint16_t next_listed; /* the one behind it then: index plus 1, 0: not known */
 	uint16_t gil;
 	uint16_t next_attended; /* in the list of core.attended: index plus 1, 0 ends */
 	bool attended;          /* it is in that list, even if its entry was freed */
@@ -341,8 +342,7 @@ bool kept_store(struct core *c, struct thread *t);
 void kept_drop(struct core *c, struct thread *t);
 /* Is its chain, down to the root, as it was kept? */
 bool kept_holds(struct core *c, struct thread *t);
-/* Ask for what that needs, each further ahead than what follows from it. */
-void kept_ask_thread(const struct thread *t);
+/* Ask for what that needs: for the frames when what leads to them is there. */
 void kept_ask_places(struct core *c, const struct thread *t);
 void kept_ask_frames(struct core *c, const struct thread *t);
 

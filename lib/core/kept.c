@@ -162,12 +162,6 @@ static void ask_for(uint64_t address)
 	__builtin_prefetch((const void *)(uintptr_t)address);
 }
 
-void kept_ask_thread(const struct thread *t)
-{
-	ask_for((uint64_t)(uintptr_t)t);
-	ask_for((uint64_t)(uintptr_t)t + LINE);
-}
-
 void kept_ask_places(struct core *c, const struct thread *t)
 {
 	const struct py_layout *l = &c->layout;
