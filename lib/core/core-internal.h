@@ -421,10 +421,13 @@ uint64_t cpu_address_space(int stat_fd);
 /* Stopped by a signal or a tracer? */
 bool cpu_program_stopped(struct core *c);
 
-/* Loads with an address check in front: false for what cannot be an address. */
+/* Loads with an address check in front: false for what cannot be an address, nor can
+ * SANE_BYTES less 8 from there on. */
+#define SANE_BYTES 4096
+
 static inline bool sane(uint64_t address)
 {
-	return address >= 0x10000 && address < ARCH_USER_END - 4096;
+	return address >= 0x10000 && address < ARCH_USER_END - SANE_BYTES;
 }
 
 static inline bool load64(uint64_t address, uint64_t *ret)

@@ -70,7 +70,7 @@ void kept_drop(struct core *c, struct thread *t)
 	t->kept = t->kept_frames = 0;
 }
 
-static bool store_frames(struct core *c, struct thread *t)
+__attribute__((cold)) static bool store_frames(struct core *c, struct thread *t)
 {
 	struct kept_block *b = NULL;
 	uint64_t at = t->kept_current;

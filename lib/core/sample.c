@@ -644,6 +644,10 @@ int sample_check_layout(struct core *c)
 	const struct py_layout *l = &c->layout;
 	uint64_t ts, interp, prev;
 
+	if (l->fr_previous >= SANE_BYTES || l->fr_code >= SANE_BYTES ||
+		l->fr_instr >= SANE_BYTES ||
+		(l->fr_owner >= SANE_BYTES && l->fr_owner != PY_NONE))
+		return 4;
 	for (uint32_t i = 0; i < c->interpreter_count; i++) {
 		if (!load64(c->interpreters[i].address + l->is_threads_head, &ts))
 			return 1;

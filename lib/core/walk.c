@@ -101,7 +101,7 @@ static bool top_again(struct core *c, uint64_t ts, uint64_t current, uint32_t fr
 {
 	uint64_t at;
 
-	if (!py_frame_first(NULL, &c->layout, ts, &at) || at != current)
+	if (!py_frame_first(false, &c->layout, ts, &at) || at != current)
 		return false;
 	for (uint32_t i = 0; i < frames; i++) {
 		const struct raw_frame *before = &c->raw[i];
@@ -130,7 +130,7 @@ static bool read_chain(
 	uint64_t at, current;
 
 	*ret_own = (struct own_stack){ 0 };
-	if (!py_frame_first(NULL, l, ts, &current))
+	if (!py_frame_first(false, l, ts, &current))
 		return false;
 	ask_for_frames(c);
 	at = current;
@@ -274,5 +274,5 @@ bool walk_has_frame(struct core *c, uint64_t ts)
 {
 	uint64_t at;
 
-	return py_frame_first(NULL, &c->layout, ts, &at) && at != 0;
+	return py_frame_first(false, &c->layout, ts, &at) && at != 0;
 }
