@@ -64,12 +64,15 @@ struct thread {
 
 	/* Its chain while it waits (kept.c). */
 	uint64_t kept_link, kept_current, kept_chunk, kept_top;
-	uint16_t kept; /* the first block, 0: none */
+	uint32_t kept_node, kept_position; /* what it shows */
+	uint16_t kept;                     /* the first block, 0: none */
 	uint16_t kept_frames;
+	bool kept_truncated; /* frames of it are not shown */
 
 	uint32_t id; /* on the wire; 0: entry not in use */
 	uint32_t tid;
-	uint32_t listing; /* number of the listing that saw it last */
+	uint32_t listing;     /* number of the listing that saw it last */
+	uint16_t next_listed; /* the one behind it then: index plus 1, 0: not known */
 	uint16_t gil;
 	uint16_t next_attended; /* in the list of core.attended: index plus 1, 0 ends */
 	bool attended;          /* it is in that list, even if its entry was freed */
@@ -361,13 +364,13 @@ bool walk_has_frame(struct core *c, uint64_t ts);
 bool walk_root(struct core *c, uint64_t ts, uint64_t *ret_at, uint64_t *ret_code);
 
 /* kept.c */
-/* Keep the chain of a thread that does not run.  False when that cannot be. */
+/* Keep the chain of a thread that does not run, and what is shown of it, which is that
+ * of its run.  False when that cannot be. */
 bool kept_store(struct core *c, struct thread *t);
 void kept_drop(struct core *c, struct thread *t);
 /* Is its chain, down to the root, as it was kept? */
 bool kept_holds(struct core *c, struct thread *t);
-/* Ask for what that needs, each further ahead than what follows from it. */
-void kept_ask_thread(const struct thread *t);
+/* Ask for what that needs: for the frames when what leads to them is there. */
 void kept_ask_places(struct core *c, const struct thread *t);
 void kept_ask_frames(struct core *c, const struct thread *t);
 
@@ -462,10 +465,13 @@ uint64_t cpu_address_space(int stat_fd);
 /* Stopped by a signal or a tracer? */
 bool cpu_program_stopped(struct core *c);
 
-/* Loads with an address check in front: false for what cannot be an address. */
+/* Loads with an address check in front: false for what cannot be an address, nor can
+ * SANE_BYTES less 8 from there on. */
+#define SANE_BYTES 4096
+
 static inline bool sane(uint64_t address)
 {
-	return address >= 0x10000 && address < ARCH_USER_END - 4096;
+	return address >= 0x10000 && address < ARCH_USER_END - SANE_BYTES;
 }
 
 static inline bool load64(uint64_t address, uint64_t *ret)

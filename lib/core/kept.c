@@ -70,7 +70,7 @@ void kept_drop(struct core *c, struct thread *t)
 	t->kept = t->kept_frames = 0;
 }
 
-static bool store_frames(struct core *c, struct thread *t)
+__attribute__((cold)) static bool store_frames(struct core *c, struct thread *t)
 {
 	struct kept_block *b = NULL;
 	uint64_t at = t->kept_current;
@@ -112,6 +112,9 @@ bool kept_store(struct core *c, struct thread *t)
 	t->kept_current = p.current;
 	t->kept_chunk = p.chunk;
 	t->kept_top = p.top;
+	t->kept_node = t->node;
+	t->kept_position = t->position;
+	t->kept_truncated = t->truncated;
 	if (store_frames(c, t))
 		return true;
 	kept_drop(c, t);
@@ -158,12 +161,6 @@ enum { LINE = 64 };
 static void ask_for(uint64_t address)
 {
 	__builtin_prefetch((const void *)(uintptr_t)address);
-}
-
-void kept_ask_thread(const struct thread *t)
-{
-	ask_for((uint64_t)(uintptr_t)t);
-	ask_for((uint64_t)(uintptr_t)t + LINE);
 }
 
 void kept_ask_places(struct core *c, const struct thread *t)

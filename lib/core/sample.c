@@ -535,6 +535,14 @@ static void go_on(struct core *c, struct thread *t)
 		(uint8_t)((t->state & REC_APPROXIMATE) | state_without_gil(c, t)));
 }
 
+/* Its chain is as it was kept, which need not be as at the last tick. */
+static void enter_kept(struct core *c, struct thread *t)
+{
+	t->looked = c->tick + 1;
+	run_set(c, t, t->kept_node, t->kept_position, state_without_gil(c, t));
+	t->truncated = t->kept_truncated;
+}
+
 /* What the ledger says at this moment; not of a tick. */
 static bool ledger_now(struct core *c, const struct gil *g, struct gil *now)
 {
@@ -553,7 +561,6 @@ static bool may_have_changed(struct core *c, const struct thread *t, uint16_t gi
  */
 static uint64_t see_kept(struct core *c, uint16_t gil, uint32_t from, uint32_t to)
 {
-	enum { FARTHEST = 16, FAR = 8, NEAR = 4 };
 	const struct gil *g = &c->gils[gil];
 	struct gil before, behind;
 	uint64_t holds = 0;
@@ -561,18 +568,17 @@ static uint64_t see_kept(struct core *c, uint16_t gil, uint32_t from, uint32_t t
 	if (c->all_changed || g->interpreters > 1 || !ledger_now(c, g, &before))
 		return 0;
 	c->moment++;
+	/* All of them at once: most of the time goes into the translation of addresses,
+	 * of which a processor does several at a time. */
+	for (uint32_t i = from; i < to; i++)
+		kept_ask_places(c, &c->threads[i]);
+	for (uint32_t i = from; i < to; i++)
+		kept_ask_frames(c, &c->threads[i]);
 	for (uint32_t i = from; i < to; i++) {
 		struct thread *t = &c->threads[i];
 
-		if (i + FARTHEST < c->thread_count)
-			kept_ask_thread(t + FARTHEST);
-		if (i + FAR < c->thread_count)
-			kept_ask_places(c, t + FAR);
-		if (i + NEAR < c->thread_count)
-			kept_ask_frames(c, t + NEAR);
 		if (may_have_changed(c, t, gil) && t->in_run &&
-			(t->state & REC_APPROXIMATE) == 0 && t->ts != before.holder &&
-			kept_holds(c, t))
+			t->ts != before.holder && kept_holds(c, t))
 			holds |= 1ull << (i - from);
 	}
 	return ledger_now(c, g, &behind) && behind.switches == before.switches &&
@@ -584,7 +590,7 @@ static uint64_t see_kept(struct core *c, uint16_t gil, uint32_t from, uint32_t t
 /* Those of one GIL: they do not hold it, but may have since the last tick. */
 static void look_at_all(struct core *c, uint16_t gil)
 {
-	enum { TOGETHER = 64 };
+	enum { TOGETHER = 32 };
 
 	for (uint32_t from = 0; from < c->thread_count; from += TOGETHER) {
 		uint32_t left = c->thread_count - from;
@@ -597,7 +603,7 @@ static void look_at_all(struct core *c, uint16_t gil)
 			if (!may_have_changed(c, t, gil))
 				continue;
 			if ((holds >> (i - from) & 1) != 0)
-				go_on(c, t);
+				enter_kept(c, t);
 			else
 				look(c, t);
 		}
@@ -811,6 +817,10 @@ int sample_check_layout(struct core *c)
 	const struct py_layout *l = &c->layout;
 	uint64_t ts, interp, prev;
 
+	if (l->fr_previous >= SANE_BYTES || l->fr_code >= SANE_BYTES ||
+		l->fr_instr >= SANE_BYTES ||
+		(l->fr_owner >= SANE_BYTES && l->fr_owner != PY_NONE))
+		return 4;
 	for (uint32_t i = 0; i < c->interpreter_count; i++) {
 		if (!load64(c->interpreters[i].address + l->is_threads_head, &ts))
 			return 1;

@@ -360,18 +360,46 @@ bool thread_same(struct core *c, const struct thread *t)
 	return read_ids(c, t->ts, &ids) && same_ids(c, t, &ids);
 }
 
-/* A thread state seen in a listing. */
-static void list_thread(struct core *c, const struct interpreter *in, uint64_t ts)
+static void ask_for(uint64_t address)
 {
-	struct thread *t = thread_find(c, ts);
+	__builtin_prefetch((const void *)(uintptr_t)address);
+}
+
+/* The thread behind another one in the list, as the last listing found it; NULL when
+ * that is not known. */
+static struct thread *listed_behind(struct core *c, const struct thread *t)
+{
+	return t != NULL && t->next_listed != 0 ? &c->threads[t->next_listed - 1]
+						: NULL;
+}
+
+/* What will be read of it. */
+static void ask_for_listed(struct core *c, const struct thread *t)
+{
+	ask_for(t->ts + c->layout.ts_next);
+	ask_for(t->ts + c->layout.ts_thread_id);
+	if (t->next_listed != 0)
+		ask_for((uint64_t)(uintptr_t)&c->threads[t->next_listed - 1]);
+}
+
+/* A thread state seen in a listing, behind another one.  Returns its thread if it was
+ * known before. */
+static struct thread *list_thread(struct core *c, const struct interpreter *in,
+	uint64_t ts, struct thread *before)
+{
+	struct thread *t = listed_behind(c, before);
 	struct ids ids;
 
+	if (t == NULL || t->ts != ts || t->id == 0)
+		t = thread_find(c, ts);
 	if (!read_ids(c, ts, &ids))
-		return;
+		return NULL;
 	if (t != NULL && same_ids(c, t, &ids)) {
 		t->listing = c->listing;
 		t->twin = false;
-		return;
+		if (before != NULL)
+			before->next_listed = (uint16_t)(t - c->threads + 1);
+		return t;
 	}
 	if (t != NULL)
 		thread_end(c, t);
@@ -379,6 +407,32 @@ static void list_thread(struct core *c, const struct interpreter *in, uint64_t t
 
 	if (tid != NO_THREAD)
 		enter_thread(c, in, ts, &ids, tid);
+	return NULL;
+}
+
+/* One interpreter's list. */
+static void list_of(struct core *c, struct interpreter *in)
+{
+	enum { AHEAD = 8 };
+	struct thread *t = NULL, *ahead;
+	uint64_t ts, next;
+
+	if (!load64(in->address + c->layout.is_threads_head, &ts))
+		return;
+	in->threads_head = ts;
+	ahead = thread_find(c, ts);
+	for (uint32_t n = 0; n < AHEAD && ahead != NULL; n++) {
+		ask_for_listed(c, ahead);
+		ahead = listed_behind(c, ahead);
+	}
+	for (uint32_t n = 0; ts != 0 && n < MAX_LISTED; n++, ts = next) {
+		if (ahead != NULL)
+			ask_for_listed(c, ahead);
+		ahead = listed_behind(c, ahead);
+		t = list_thread(c, in, ts, t);
+		if (!load64(ts + c->layout.ts_next, &next) || next == ts)
+			break;
+	}
 }
 
 /* Only with several interpreters: which thread states share a kernel thread? */
@@ -402,19 +456,8 @@ void threads_list(struct core *c)
 	c->listing++;
 	c->relist = c->unentered = false;
 	c->listed_ns = c->now_ns;
-	for (uint32_t i = 0; i < c->interpreter_count; i++) {
-		struct interpreter *in = &c->interpreters[i];
-		uint64_t ts, next;
-
-		if (!load64(in->address + c->layout.is_threads_head, &ts))
-			continue;
-		in->threads_head = ts;
-		for (uint32_t n = 0; ts != 0 && n < MAX_LISTED; n++, ts = next) {
-			list_thread(c, in, ts);
-			if (!load64(ts + c->layout.ts_next, &next) || next == ts)
-				break;
-		}
-	}
+	for (uint32_t i = 0; i < c->interpreter_count; i++)
+		list_of(c, &c->interpreters[i]);
 	/* The list may have changed under the reading: what was not seen has ended
 	 * only if its neighbours do not know it either. */
 	for (uint32_t i = 0; i < c->thread_count; i++) {

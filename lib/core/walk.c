@@ -113,7 +113,7 @@ static bool top_again(struct core *c, uint64_t ts, uint64_t current, uint32_t fr
 {
 	uint64_t at;
 
-	if (!py_frame_first(NULL, &c->layout, ts, &at) || at != current)
+	if (!py_frame_first(false, &c->layout, ts, &at) || at != current)
 		return false;
 	for (uint32_t i = 0; i < frames; i++) {
 		const struct raw_frame *before = &c->raw[i];
@@ -142,7 +142,7 @@ static bool read_chain(
 	uint64_t at, current;
 
 	*ret_own = (struct own_stack){ 0 };
-	if (!py_frame_first(NULL, l, ts, &current))
+	if (!py_frame_first(false, l, ts, &current))
 		return false;
 	ask_for_frames(c);
 	at = current;
@@ -211,13 +211,16 @@ static bool resolve_frames(struct core *c, struct walk *w)
 	uint32_t most = c->options.max_stack;
 	uint32_t n = w->frames < most ? w->frames : most;
 	uint32_t shown = 0, proven = w->proven;
+	uint32_t code = 0;
 	uint64_t above = 0;
 
 	for (uint32_t i = 0; i < n; i++) {
 		const struct raw_frame *f = &c->raw[i];
-		uint32_t code = code_find(c, f->code);
 		uint32_t position;
 
+		/* In a recursion it has just been looked at. */
+		if (code == 0 || f->code != c->codes[code].address)
+			code = code_find(c, f->code);
 		if (code == 0)
 			return false;
 		if (f->own) {
@@ -287,12 +290,12 @@ bool walk_moves(struct core *c, uint64_t ts)
 	struct py_frame first, f;
 	uint64_t leaf, at;
 
-	if (!py_frame_first(NULL, &c->layout, ts, &leaf) ||
+	if (!py_frame_first(false, &c->layout, ts, &leaf) ||
 		!read_frame(&c->layout, leaf, &first))
 		return false;
 	do {
 		for (unsigned i = 0; i < LOOKS_AT_ONCE; i++)
-			if (!py_frame_first(NULL, &c->layout, ts, &at) || at != leaf ||
+			if (!py_frame_first(false, &c->layout, ts, &at) || at != leaf ||
 				!read_frame(&c->layout, at, &f) ||
 				f.instr != first.instr)
 				return true;
@@ -305,7 +308,7 @@ bool walk_has_frame(struct core *c, uint64_t ts)
 	uint64_t at;
 	struct py_frame f;
 
-	if (!py_frame_first(NULL, &c->layout, ts, &at))
+	if (!py_frame_first(false, &c->layout, ts, &at))
 		return false;
 	/* 3.15 has a mark at the bottom before anything runs. */
 	for (unsigned i = 0; at != 0 && i < MAX_ENTRIES; i++, at = f.previous) {
@@ -330,7 +333,7 @@ bool walk_root(struct core *c, uint64_t ts, uint64_t *ret_at, uint64_t *ret_code
 		if (at == 0 || !read_frame(l, at, &f))
 			return false;
 	} else {
-		if (!py_frame_first(NULL, l, ts, &at) || at == 0)
+		if (!py_frame_first(false, l, ts, &at) || at == 0)
 			return false;
 		for (unsigned i = 0;; i++) {
 			if (i == MAX_ROOT_STEPS || !read_frame(l, at, &f))

@@ -17,7 +17,8 @@ python_tests = \
 	tests/python/services.bats \
 	tests/python/starts.bats \
 	tests/python/states.bats \
-	tests/python/trees.bats
+	tests/python/trees.bats \
+	tests/python/waits.bats
 EXTRA_DIST += \
 	$(python_tests) \
 	tests/python/apps/attributes.py \
@@ -49,6 +50,7 @@ EXTRA_DIST += \
 	tests/python/apps/tree.py \
 	tests/python/apps/under.py \
 	tests/python/apps/waiter.py \
+	tests/python/apps/waits.py \
 	tests/python/apps/wsgi.py \
 	tests/python/check-reuse.py \
 	tests/python/compare-depths.py \
