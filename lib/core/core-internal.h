@@ -50,6 +50,7 @@ enum {
 	MAX_FRAMES = 65536,       /* a longer chain is taken for a loop */
 	MAX_KEPT_BLOCKS = 4096,
 	KEPT_BLOCK_FRAMES = 10,
+	MAX_ENDED = 64, /* kernel threads remembered */
 	SCRATCH_BYTES = 16384,
 	NAME_TRIES = 8,
 	COMM_BYTES = 16, /* of the kernel's name of a thread, with what ends it */
@@ -99,13 +100,17 @@ struct thread {
 	int32_t stat;      /* descriptor, opened when asked for; -1 before */
 	bool coarse;       /* the account is that of stat: CPU time in clock ticks */
 	bool look;         /* has to be looked at when the window ends */
-	bool ask; /* runs without the GIL at times: its state is read at each tick */
+	bool ask;          /* its CPU time says that it runs without the GIL at times */
+	bool ran;          /* was it on a CPU when its state was read last, at asked_ns? */
+	int64_t ask_until; /* till then it may run without the GIL */
+	int64_t asked_ns;
 	uint64_t cpu_ns; /* at the last look */
 	uint64_t run_count;
 	uint64_t delay_ns; /* ready to run, without a CPU */
 	int64_t excess_ns; /* CPU beyond what it ran with the GIL, decaying */
 	int64_t held_ns; /* weight of ticks seen holding the GIL since the last look */
-	int64_t ran_ns;  /* of those seen running without it, likewise */
+	int64_t seen_ns;   /* of those seen running, likewise */
+	int64_t slack_ns;  /* time with the GIL beyond its CPU time, decaying */
 	uint64_t running_ticks; /* of closed runs, since the last checkpoint */
 	uint64_t checkpoint_cpu_ns;
 	int64_t checkpoint_ns;
@@ -261,6 +266,13 @@ struct core {
 	int64_t window_ns, window_step;
 	int64_t window_cpu;
 	int64_t full_look_ns, full_look_step;
+	int64_t unexplained_ns; /* CPU time that nobody was found to have used */
+	/* Weight of the ticks that saw a thread running, and what the kernel says of
+	 * the same time: in the last windows, decaying. */
+	int64_t window_seen_ns;
+	int64_t lately_seen_ns, lately_used_ns;
+	uint32_t asked; /* threads, in this tick */
+	bool ask_all;   /* they are few enough */
 
 	/* The interpreter. */
 	uint32_t pthread_tid_offset; /* 0: not found yet */
@@ -274,10 +286,12 @@ struct core {
 	bool relist;
 	bool unentered; /* thread states without a frame were left out of the table */
 	bool older; /* threads that are new in the list may be older than its ticks */
-	int64_t listed_ns;
+	int64_t listed_ns, listed_before_ns; /* the last listing, the one before it */
 	uint32_t thread_count; /* entries used so far, free ones included */
 	uint32_t free_threads; /* of these */
 	uint32_t next_thread_id;
+	uint32_t ended[MAX_ENDED]; /* kernel threads that outlived their thread state */
+	uint32_t ended_count;
 	uint16_t attended; /* index plus 1 of the first to be seen at the next tick */
 	bool all_changed;  /* every thread has to be walked at the next tick */
 
@@ -457,6 +471,11 @@ void cpu_settle(struct core *c);
 void cpu_resume(struct core *c);
 /* Is this thread on a CPU although it does not hold the GIL? */
 bool cpu_runs_outside(struct core *c, struct thread *t);
+/* Is this one, that does hold it? */
+bool cpu_runs_inside(struct core *c, struct thread *t);
+/* May it run without the GIL, and is that to be asked at each tick? */
+bool cpu_may_run(const struct core *c, const struct thread *t);
+bool cpu_asks(const struct core *c, const struct thread *t);
 int64_t cpu_of_program(struct core *c);
 /* The letter of the main thread's state, or '?'. */
 char cpu_main_state(struct core *c);

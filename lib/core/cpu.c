@@ -9,8 +9,11 @@
  * do not account for the process's time are all the others read, ever more rarely
  * while that finds nothing (threads that Python does not know of use it then).
  *
- * A thread whose CPU time goes on exceeding what it was seen to run with the GIL
- * runs outside it, in C code that released it: its state is then read at every tick.
+ * Who has run lately may run without the GIL, in C code that released it: its state is
+ * read at every tick at which it does not hold it, while that is cheap.  Where there
+ * are too many for that, of those whose CPU time goes on exceeding what they were seen
+ * to run with the GIL, less what they had it for without a CPU.  A thread that had the
+ * GIL for longer than that may sleep with it: its state is read then, too.
  *
  * A checkpoint states the kernel's figure at a tick.  Between two of them a reader
  * spreads the CPU time over the ticks seen running, so none is sent before there
@@ -27,8 +30,17 @@ enum {
 	WINDOW_SHARE = 500, /* of the time may go into the process clock: 0.2 % */
 	UNEXPLAINED_NS = 8000000,
 	FULL_LOOK_MAX_NS = 1000000000,
-	ASK_FLOOR_NS = 20000000,
-	ASK_STRATA = 16,
+	ASK_NS = 1000000000, /* from the last look at which it had run */
+	ASK_TICKS = 4,       /* but for at least so many */
+	ASK_CHEAP = 1500,    /* questions a second, 2 us each */
+	ASK_MOST = 64,       /* at a tick */
+	ASK_APART_NS = 20000,
+	EXCESS_FLOOR_NS = 20000000,
+	EXCESS_TICKS = 16,
+	EXCESS_WINDOWS = 32,
+	SLACK_FLOOR_NS = 10000000,
+	SLACK_TICKS = 2,
+	LATELY = 8, /* windows */
 	CHECKPOINT_TICKS = 16,
 	CHECKPOINT_NS = 1000000000,
 	OPEN_READ = 0x80000, /* O_RDONLY | O_CLOEXEC */
@@ -72,6 +84,11 @@ bool cpu_open(struct core *c, struct thread *t)
 {
 	t->schedstat = open_of_thread(c, t->tid, "schedstat");
 	t->look = true;
+	/* A new one may be over before it is looked at. */
+	if (!c->older) {
+		t->ask = true;
+		t->ask_until = c->now_ns + WINDOW_NS * 2;
+	}
 	if (t->schedstat >= 0 || turn_coarse(c, t))
 		return true;
 	if (t->schedstat == -SYS_ENOENT)
@@ -216,13 +233,39 @@ int64_t cpu_of_program(struct core *c)
 	return loop_clock((int)((~(uint32_t)c->args.program_pid << 3) | 2));
 }
 
-bool cpu_runs_outside(struct core *c, struct thread *t)
+bool cpu_may_run(const struct core *c, const struct thread *t)
 {
-	if (!t->ask)
-		return false;
+	return c->now_ns < t->ask_until;
+}
+
+bool cpu_asks(const struct core *c, const struct thread *t)
+{
+	return cpu_may_run(c, t) && (t->ask || c->ask_all);
+}
+
+/* With ticks as fast as can be, not at every one. */
+static bool on_cpu(struct core *c, struct thread *t)
+{
+	if (c->now_ns - t->asked_ns < ASK_APART_NS)
+		return t->ran;
 	if (t->stat < 0)
 		t->stat = open_of_thread(c, t->tid, "stat");
-	return state_letter(t->stat) == 'R';
+	c->asked++;
+	t->asked_ns = c->now_ns;
+	t->ran = state_letter(t->stat) == 'R';
+	return t->ran;
+}
+
+bool cpu_runs_outside(struct core *c, struct thread *t)
+{
+	return cpu_asks(c, t) && c->asked < ASK_MOST && on_cpu(c, t);
+}
+
+/* Who holds the GIL runs or is ready to, unless it was caught asleep with it. */
+bool cpu_runs_inside(struct core *c, struct thread *t)
+{
+	return t->slack_ns < SLACK_FLOOR_NS + SLACK_TICKS * c->weight_ns ||
+	       on_cpu(c, t);
 }
 
 /* Ticks seen running since the last checkpoint, those of the open run included.
@@ -266,10 +309,27 @@ static bool since_start(const struct core *c, const struct thread *t)
 	       c->counters[RING_PARKED_NS] == 0;
 }
 
+/* Had its kernel thread another thread state before? */
+static bool had_another(const struct core *c, const struct thread *t)
+{
+	for (uint32_t i = 0; i < MAX_ENDED; i++)
+		if (c->ended[i] == t->tid)
+			return true;
+	return false;
+}
+
+/* Has it used more than there was time for since the last listing? */
+static bool is_older(const struct core *c, const struct thread *t)
+{
+	return c->older || (int64_t)t->cpu_ns > c->now_ns - c->listed_before_ns ||
+	       had_another(c, t);
+}
+
 /*
- * A new thread begins at 0, whatever it used so far; of one that is older than the
- * sampler, what it used before is not counted.  What the first one used while the
- * interpreter came up is, and no tick saw it.
+ * A new thread begins at 0, whatever it used so far.  Of one that is older than the
+ * sampler, or than its thread state, what it used before is not counted: C code that
+ * calls Python now and then may have a new state each time.  What the first thread used
+ * while the interpreter came up is counted, and no tick saw it.
  */
 void cpu_begin(struct core *c, struct thread *t)
 {
@@ -277,50 +337,68 @@ void cpu_begin(struct core *c, struct thread *t)
 		t->cpu_ns = (uint64_t)c->first_program_cpu;
 		send_checkpoint(c, t);
 	}
-	if (c->older)
-		(void)read_account(c, t);
+	if (read_account(c, t) && !is_older(c, t))
+		t->cpu_ns = t->run_count = t->delay_ns = 0;
 	send_checkpoint(c, t);
+	sample_attend(c, t);
+}
+
+/* As much of what was seen running as was on a CPU, if that is as it was of late: who
+ * is ready to run is not on one all the time where others want it too. */
+static int64_t confirmed(const struct core *c, int64_t seen)
+{
+	int64_t whole = c->lately_seen_ns / 1024;
+
+	return c->lately_used_ns / 1024 < whole
+		       ? seen / 1024 * (c->lately_used_ns / whole)
+		       : seen;
 }
 
 /*
- * Where the kernel knows the thread no more, by what ticks saw of it since the last
- * look, up to what the whole program has used since then: on a busy machine many a
- * tick saw it running that had no CPU.
+ * Where the kernel knows the thread no more, by the ticks that saw it running since the
+ * last look, up to what the whole program has used since then.  Returns false then.
  */
-static void last_look(struct core *c, struct thread *t)
+static bool last_look(struct core *c, struct thread *t)
 {
-	int64_t seen = t->held_ns + t->ran_ns;
+	bool there = read_account(c, t);
 
-	if (!read_account(c, t) && seen != 0) {
+	if (!there && t->seen_ns != 0) {
+		int64_t seen = confirmed(c, t->seen_ns);
 		int64_t most = cpu_of_program(c) - c->window_cpu;
 
 		t->cpu_ns += (uint64_t)(most >= 0 && most < seen ? most : seen);
 	}
-	t->held_ns = t->ran_ns = 0;
+	t->held_ns = t->seen_ns = 0;
+	return there;
 }
 
 void cpu_end(struct core *c, struct thread *t)
 {
-	last_look(c, t);
+	if (last_look(c, t))
+		c->ended[c->ended_count++ % MAX_ENDED] = t->tid;
 	send_checkpoint(c, t);
 }
 
-void cpu_checkpoint_all(struct core *c)
+/* By how much the kernel's figures have grown since the last look, and what ticks saw.
+ */
+static void weigh_evidence(
+	const struct core *c, struct thread *t, int64_t used, int64_t delay)
 {
-	for (uint32_t i = 0; i < c->thread_count; i++) {
-		struct thread *t = &c->threads[i];
+	int64_t above = EXCESS_FLOOR_NS + EXCESS_TICKS * c->weight_ns;
 
-		if (t->id != 0 && t->cpu_ns != t->checkpoint_cpu_ns &&
-			running_ticks(c, t) != 0)
-			send_checkpoint(c, t);
-	}
+	t->excess_ns += used + delay - t->held_ns - t->excess_ns / EXCESS_WINDOWS;
+	if (t->excess_ns < 0)
+		t->excess_ns = 0;
+	t->ask = t->excess_ns > (t->ask ? above / 2 : above);
+	t->slack_ns += t->held_ns - used - delay - t->slack_ns / LATELY;
+	if (t->slack_ns < 0)
+		t->slack_ns = 0;
 }
 
 /* Read one thread's figures.  Returns the CPU time since the last look. */
 static int64_t look_at(struct core *c, struct thread *t)
 {
-	uint64_t before = t->cpu_ns;
-	int64_t ask_above = ASK_FLOOR_NS + ASK_STRATA * c->weight_ns;
+	uint64_t before = t->cpu_ns, delayed = t->delay_ns;
 
 	t->look = false;
 	if (!read_account(c, t)) {
@@ -329,19 +407,33 @@ static int64_t look_at(struct core *c, struct thread *t)
 	}
 	int64_t used = (int64_t)(t->cpu_ns - before);
 
-	t->excess_ns += used - t->held_ns - t->excess_ns / 16;
-	if (t->excess_ns < 0)
-		t->excess_ns = 0;
-	t->held_ns = t->ran_ns = 0;
-	t->ask = t->excess_ns > (t->ask ? ask_above / 2 : ask_above);
-	if (t->ask)
+	if (used > 0) {
+		t->ask_until = c->now_ns + ASK_NS + ASK_TICKS * c->weight_ns;
 		sample_attend(c, t);
+	}
+	weigh_evidence(c, t, used, (int64_t)(t->delay_ns - delayed));
+	t->held_ns = t->seen_ns = 0;
 	if (used != 0 &&
 		(running_ticks(c, t) >= CHECKPOINT_TICKS ||
 			(running_ticks(c, t) != 0 &&
 				c->now_ns - t->checkpoint_ns >= CHECKPOINT_NS)))
 		send_checkpoint(c, t);
 	return used;
+}
+
+/* Ticks that the account does not know of would take nothing from it. */
+void cpu_checkpoint_all(struct core *c)
+{
+	for (uint32_t i = 0; i < c->thread_count; i++) {
+		struct thread *t = &c->threads[i];
+
+		if (t->id == 0)
+			continue;
+		if (t->seen_ns != 0)
+			(void)look_at(c, t);
+		if (t->cpu_ns != t->checkpoint_cpu_ns && running_ticks(c, t) != 0)
+			send_checkpoint(c, t);
+	}
 }
 
 /* Also what no tick saw: this is the last word on the time until now. */
@@ -352,7 +444,7 @@ void cpu_settle(struct core *c)
 
 		if (t->id == 0)
 			continue;
-		last_look(c, t);
+		(void)last_look(c, t);
 		if (t->cpu_ns != t->checkpoint_cpu_ns)
 			send_checkpoint(c, t);
 	}
@@ -368,7 +460,7 @@ void cpu_resume(struct core *c)
 		if (t->id == 0)
 			continue;
 		(void)read_account(c, t);
-		t->held_ns = t->ran_ns = 0;
+		t->held_ns = t->seen_ns = 0;
 		t->anew = true;
 		send_checkpoint(c, t);
 	}
@@ -396,6 +488,7 @@ static void look_at_all(struct core *c)
 	if (c->now_ns - c->full_look_ns < c->full_look_step)
 		return;
 	c->full_look_ns = c->now_ns;
+	c->unexplained_ns = 0;
 	if (look_at_those(c, false) > UNEXPLAINED_NS / 2)
 		c->full_look_step = 0;
 	else if (c->full_look_step < FULL_LOOK_MAX_NS)
@@ -416,8 +509,20 @@ static int64_t priced_cpu_of_program(struct core *c)
 	return cpu;
 }
 
+/* Can all be asked who may run? */
+static void count_who_may_run(struct core *c)
+{
+	int64_t count = 0;
+
+	for (uint32_t i = 0; i < c->thread_count; i++)
+		count += c->threads[i].id != 0 && cpu_may_run(c, &c->threads[i]);
+	c->ask_all =
+		c->weight_ns > 0 && count * (1000000000 / c->weight_ns) <= ASK_CHEAP;
+}
+
 void cpu_tick(struct core *c)
 {
+	c->asked = 0;
 	if (c->now_ns - c->window_ns < c->window_step)
 		return;
 	c->window_ns = c->now_ns;
@@ -426,6 +531,9 @@ void cpu_tick(struct core *c)
 	int64_t used = cpu - c->window_cpu;
 
 	c->window_cpu = cpu;
+	c->lately_seen_ns += c->window_seen_ns - c->lately_seen_ns / LATELY;
+	c->lately_used_ns += used - c->lately_used_ns / LATELY;
+	c->window_seen_ns = 0;
 	if (used <= 0) {
 		if (cpu_program_stopped(c))
 			c->stopped_since = c->now_ns;
@@ -433,6 +541,11 @@ void cpu_tick(struct core *c)
 	}
 	int64_t explained = look_at_those(c, true);
 
-	if (used - explained > UNEXPLAINED_NS)
+	/* Little by little, too: a thread may use 1 ms of each window. */
+	c->unexplained_ns += used - explained;
+	if (c->unexplained_ns < 0)
+		c->unexplained_ns = 0;
+	if (c->unexplained_ns > UNEXPLAINED_NS)
 		look_at_all(c);
+	count_who_may_run(c);
 }

@@ -311,14 +311,21 @@ static bool collects(struct core *c, const struct thread *t)
 	       c->walks[0].frame[0].at == frame;
 }
 
+static void count_running(struct core *c, struct thread *t, bool running)
+{
+	if (!running)
+		return;
+	t->seen_ns += c->weight_ns;
+	c->window_seen_ns += c->weight_ns;
+}
+
 /* Of a thread that does not hold the GIL. */
 static uint8_t state_without_gil(struct core *c, struct thread *t)
 {
 	bool running = cpu_runs_outside(c, t);
 	uint32_t requested = 0;
 
-	if (running)
-		t->ran_ns += c->weight_ns;
+	count_running(c, t, running);
 	if (c->layout.ts_gil_requested != PY_NONE)
 		(void)load32(t->ts + c->layout.ts_gil_requested, &requested);
 	return (uint8_t)((running ? REC_RUNNING : 0) |
@@ -330,7 +337,11 @@ static uint8_t state_of(struct core *c, struct thread *t, bool holds)
 {
 	if (!holds)
 		return state_without_gil(c, t);
-	return (uint8_t)(REC_RUNNING | REC_GIL | (collects(c, t) ? REC_GC : 0));
+	bool running = cpu_runs_inside(c, t);
+
+	count_running(c, t, running);
+	return (uint8_t)((running ? REC_RUNNING : 0) | REC_GIL |
+			 (collects(c, t) ? REC_GC : 0));
 }
 
 /* Enter what a thread's chain, read into walks[0], shows. */
@@ -641,12 +652,12 @@ static void attend(struct core *c, struct thread *t)
 {
 	bool held = t->gil >= c->gil_count || t->ts == c->gils[t->gil].holder;
 
-	t->look |= t->ask && !held;
+	t->look |= cpu_asks(c, t) && !held;
 	if (held || t->looked == c->tick + 1)
 		return;
 	if (t->fresh)
 		look(c, t);
-	else if (t->in_run)
+	else if (t->in_run && (cpu_asks(c, t) || (t->state & REC_RUNNING) != 0))
 		go_on(c, t);
 }
 
@@ -659,9 +670,9 @@ static void look_at_attended(struct core *c)
 	while (*link != 0) {
 		struct thread *t = &c->threads[*link - 1];
 
-		if (t->id != 0 && (t->fresh || t->ask))
+		if (t->id != 0)
 			attend(c, t);
-		if (t->id != 0 && (t->fresh || t->ask)) {
+		if (t->id != 0 && (t->fresh || cpu_may_run(c, t))) {
 			link = &t->next_attended;
 		} else {
 			*link = t->next_attended;
@@ -675,7 +686,7 @@ static void look_if_wanted(struct core *c, struct thread *t)
 {
 	const struct gil *g = &c->gils[t->gil];
 
-	t->look |= t->ask;
+	t->look |= cpu_asks(c, t);
 	if (!is_chosen(c, t) || (on_cpu_alone(c) && !cpu_runs_outside(c, t)))
 		leave_out(c, t);
 	else if (t->fresh || on_cpu_alone(c) || c->all_changed || g->new_switches > 1 ||

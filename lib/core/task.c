@@ -179,6 +179,34 @@ static void own_files(void)
 		sys_exit(CORE_EXIT_FILES);
 }
 
+/*
+ * An ordinary task, of the niceness that it has.  Where every CPU is taken, the kernel
+ * lets one that wakes run before others only if its slice is shorter (since Linux 6.12;
+ * before, the number is not looked at): else a tick that falls into a short piece of
+ * work is taken when that is over, and shows what comes after it.
+ */
+static void be_scheduled_soon(void)
+{
+	enum { PROCESS = 0, NICE_OFFSET = 20, SLICE_NS = 100000 };
+	struct {
+		int32_t priority;
+	} other = { 0 };
+	struct {
+		uint32_t size, policy;
+		uint64_t flags;
+		int32_t nice;
+		uint32_t priority;
+		uint64_t runtime, deadline, period;
+	} soon = { .size = sizeof(soon), .runtime = SLICE_NS };
+	long nice = SYS2(__NR_getpriority, PROCESS, 0);
+
+	(void)SYS3(__NR_sched_setscheduler, 0, 0 /* SCHED_OTHER */, &other);
+	if (nice <= 0)
+		return;
+	soon.nice = NICE_OFFSET - (int32_t)nice;
+	(void)SYS3(__NR_sched_setattr, 0, &soon, 0);
+}
+
 /* What a task inherits and must not keep. */
 static void own_attributes(const struct core *c)
 {
@@ -186,9 +214,6 @@ static void own_attributes(const struct core *c)
 		uint64_t soft, hard;
 	} files;
 	uint64_t every_cpu[128];
-	struct {
-		int32_t priority;
-	} other = { 0 };
 
 	if (may(c, CORE_AVOID_FILE_LIMIT) &&
 		SYS4(__NR_prlimit64, 0, LIMIT_NOFILE, NULL, &files) == 0) {
@@ -198,7 +223,7 @@ static void own_attributes(const struct core *c)
 	if (may(c, CORE_AVOID_SESSION))
 		(void)SYS0(__NR_setsid);
 	if (may(c, CORE_AVOID_SCHEDULER))
-		(void)SYS3(__NR_sched_setscheduler, 0, 0 /* SCHED_OTHER */, &other);
+		be_scheduled_soon();
 	memset(every_cpu, 0xff, sizeof(every_cpu));
 	if (may(c, CORE_AVOID_AFFINITY))
 		(void)SYS3(__NR_sched_setaffinity, 0, sizeof(every_cpu), every_cpu);

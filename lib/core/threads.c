@@ -317,7 +317,6 @@ static void enter_thread(struct core *c, const struct interpreter *in, uint64_t 
 	}
 	c->next_thread_id++;
 	index_insert(c, t);
-	sample_attend(c, t);
 	cpu_begin(c, t);
 }
 
@@ -455,6 +454,9 @@ void threads_list(struct core *c)
 {
 	c->listing++;
 	c->relist = c->unentered = false;
+	/* There may be two listings in a tick. */
+	if (c->listed_ns != c->now_ns)
+		c->listed_before_ns = c->listed_ns;
 	c->listed_ns = c->now_ns;
 	for (uint32_t i = 0; i < c->interpreter_count; i++)
 		list_of(c, &c->interpreters[i]);
