@@ -17,10 +17,12 @@ python_tests = \
 	tests/python/services.bats \
 	tests/python/starts.bats \
 	tests/python/states.bats \
+	tests/python/time.bats \
 	tests/python/trees.bats \
 	tests/python/waits.bats
 EXTRA_DIST += \
 	$(python_tests) \
+	tests/python/apps/accounts.py \
 	tests/python/apps/attributes.py \
 	tests/python/apps/busy.py \
 	tests/python/apps/called.py \
@@ -56,7 +58,8 @@ EXTRA_DIST += \
 	tests/python/compare-depths.py \
 	tests/python/compare-parked.py \
 	tests/python/helpers.bash \
-	tests/python/judge-shares.py
+	tests/python/judge-shares.py \
+	tests/python/judge-time.py
 if HAVE_BATS
 TESTS += $(python_tests)
 endif

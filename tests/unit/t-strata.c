@@ -5,6 +5,7 @@
  * and are not.
  */
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "core/strata.h"
@@ -43,6 +44,30 @@ static int out_of_step(int64_t ns)
 static int load_steps(int64_t ns)
 {
 	return ns / 1000 / MS / 2 % 2 == 0 ? 0 : ns % (7 * MS) < 3 * MS;
+}
+
+/* In turns with the strata: one of them busy, the next one not. */
+static int in_turns(int64_t ns)
+{
+	return ns % (20 * MS) < 10 * MS;
+}
+
+/* Wakes at each multiple of the interval, and works for 1 ms. */
+static int at_multiples(int64_t ns)
+{
+	return ns % (10 * MS) < 1 * MS;
+}
+
+/* Works for 1 ms every 100. */
+static int seldom(int64_t ns)
+{
+	return ns % (100 * MS) < 1 * MS;
+}
+
+/* Idle and busy for a quarter of a second each: as often as the rate is set anew. */
+static int with_adaptation(int64_t ns)
+{
+	return ns % (500 * MS) < 250 * MS;
 }
 
 struct result {
@@ -99,6 +124,93 @@ static struct result sample(place_function *place, int64_t length, int seconds,
 	return r;
 }
 
+/* CPU time of a program until ns, with one thread that is at place 1 or sleeps; looked
+ * at so often that no change is missed. */
+static int64_t cpu_until(place_function *place, int64_t *from, int64_t to)
+{
+	enum { STEP = 250000 };
+	int64_t cpu = 0;
+
+	for (; *from + STEP <= to; *from += STEP)
+		cpu += place(*from) ? STEP : 0;
+	return cpu;
+}
+
+/* The adaptive rate as it is: the budget decides, every 0.25 s, and a tick costs so
+ * much. */
+static struct result sample_adaptive(place_function *place, int64_t shortest,
+	int64_t tick_cost_ns, int seconds, uint64_t seed)
+{
+	const struct strata_budget b = {
+		.program_ppm = 10000,
+		.core_ppm = 2000,
+		.shortest = shortest,
+		.longest = 100 * MS,
+	};
+	struct strata s;
+	struct result r = { 0 };
+	double busy = 0, whole = 0;
+	int64_t end = (int64_t)seconds * 1000 * MS, adapted = 0, counted = 0, spent = 0;
+
+	strata_init(&s, seed, 0, shortest);
+	while (s.tick < end) {
+		int64_t now = s.tick;
+
+		busy += place(now) ? (double)s.length : 0;
+		whole += (double)s.length;
+		r.ticks++;
+		spent += tick_cost_ns;
+		if (now - adapted >= 250 * MS) {
+			strata_set_length(
+				&s, strata_adapt(&b, s.length, now - adapted, spent,
+					    cpu_until(place, &counted, now)));
+			adapted = now;
+			spent = 0;
+		}
+		r.missed += strata_next(&s, now);
+	}
+	r.share = 100 * busy / whole;
+	return r;
+}
+
+/* CPU time by place, in percent. */
+struct cpu_result {
+	double work, sleep, nobody;
+};
+
+/*
+ * CPU time of a program that works and sleeps.  in_windows: the time between two looks
+ * goes to the ticks that saw it running, and waits until there are such ticks; else to
+ * what is seen at the tick in hand, as it is wrong.
+ */
+static struct cpu_result sample_cpu(
+	place_function *place, int64_t length, int seconds, bool in_windows)
+{
+	struct strata s;
+	double work = 0, sleep = 0, waiting = 0;
+	int64_t end = (int64_t)seconds * 1000 * MS, counted = 0, looked = 0;
+	uint64_t running = 0;
+
+	strata_init(&s, 17, 0, length);
+	for (; s.tick < end; (void)strata_next(&s, s.tick)) {
+		bool at_work = place(s.tick);
+
+		running += at_work;
+		if (in_windows && s.tick - looked < 50 * MS)
+			continue;
+		looked = s.tick;
+		waiting += (double)cpu_until(place, &counted, s.tick);
+		if (in_windows && running == 0)
+			continue;
+		*(at_work || in_windows ? &work : &sleep) += waiting;
+		waiting = 0;
+		running = 0;
+	}
+	double whole = (work + sleep + waiting) / 100;
+
+	return (struct cpu_result){ work / whole, sleep / whole, waiting / whole };
+}
+
 /* The same with "the time since the last sample" for a weight. */
 static double sample_by_distance(place_function *place, int64_t length, int seconds)
 {
@@ -148,6 +260,50 @@ static void test_shares(void)
 		sample(out_of_step, 10 * MS, SECONDS, false, 4 * MS, 7).share, 20, 0.1);
 	check("ticks taken later than a stratum",
 		sample(out_of_step, 1 * MS, SECONDS, false, 3 * MS, 8).share, 20, 0.1);
+}
+
+/* Loads that follow the rate, and that the rate follows. */
+static void test_adaptive(void)
+{
+	static const struct {
+		const char *what;
+		place_function *place;
+		double share;
+	} loads[] = {
+		{ "load that steps", load_steps, 100.0 * 3 / 14 },
+		{ "places in turns with the interval", in_turns, 50 },
+		{ "the first half of each interval", in_lockstep, 50 },
+		{ "work at each multiple of the interval", at_multiples, 10 },
+		{ "load that steps with the adaptation", with_adaptation, 50 },
+		{ "1 ms of every 20", one_in_twenty, 5 },
+	};
+	enum { SECONDS = 20000 };
+	static const int64_t costs[] = { 30000, 300000 };
+
+	for (unsigned i = 0; i < sizeof(loads) / sizeof(loads[0]); i++)
+		for (unsigned j = 0; j < 2; j++) {
+			struct result r = sample_adaptive(loads[i].place,
+				1 * MS * (j == 0 ? 10 : 1), costs[j], SECONDS,
+				i * 2 + j + 20);
+			char text[128];
+
+			(void)snprintf(text, sizeof(text),
+				"%s, ticks of %d us: %.0f a second", loads[i].what,
+				(int)(costs[j] / 1000), (double)r.ticks / SECONDS);
+			check(text, r.share, loads[i].share, 0.3);
+		}
+}
+
+static void test_cpu(void)
+{
+	struct cpu_result r = sample_cpu(seldom, 10 * MS, 2000, true);
+
+	tap_ok(r.work + r.nobody > 99.99 && r.nobody < 1,
+		"1 ms of 100: CPU time is that of the work (%.2f %%, nobody's %.2f)",
+		r.work, r.nobody);
+	r = sample_cpu(seldom, 10 * MS, 2000, false);
+	tap_ok(r.work < 10, "to give it to what is seen at the end is wrong (%.2f %%)",
+		r.work);
 }
 
 /* What the strata are there for: the other way fails these. */
@@ -226,6 +382,8 @@ static void test_budget(void)
 int main(void)
 {
 	test_shares();
+	test_adaptive();
+	test_cpu();
 	test_wrong_way();
 	test_order();
 	test_missed();

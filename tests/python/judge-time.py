@@ -1,0 +1,197 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""judge-time.py OUT FILE CHECK ...: is the time that a recording shows true?
+
+OUT: what a program said of itself, in ms, as apps/accounts.py does; FILE: its recording.
+PYSTACK: the command that reads it.  A line of figures for each check; status 1 if one is wrong.
+Samples bear errors by their number, and by how long the thread waited for a CPU.
+
+threads[:NAME]          CPU of each thread of the truth, or of one: within 2 % or 10 ms
+process                 CPU of the process, likewise
+pids                    CPU of each process of the truth, likewise
+wall:THREAD[:LESS:MS]   wall time: between the process's own, less a stratum and what was
+                        missed, and OUTER, both less LESS ms, known within MS
+lives:FUNCTION:MS       wall time of a function of all threads, which lasts for MS each
+                        time: at each end a stratum more or less, at random
+uses:FUNCTION:MS        the same of its CPU time
+share:FUNCTION:THREAD   CPU of the function as a share of that of the thread, within the
+                        error that so many samples have
+time:FUNCTION:THREAD    the same of its wall time, among all functions in the truth
+gil:FUNCTION:THREAD     the same of the time with the GIL: the truth is its wall time
+none:FUNCTION           no CPU at all
+hidden:PERCENT          at most that much of all CPU is [cpu not sampled]
+"""
+import math
+import os
+import re
+import subprocess
+import sys
+
+# An unbiased figure is that far off once in 150,000 times.
+SIGMAS = 4.5
+HIDDEN = "[cpu not sampled]"
+FRAME = re.compile(r"^(\S+) \(")
+
+
+def pystack(*args):
+    command = [os.environ["PYSTACK"]] + list(args)
+    return subprocess.run(command, stdout=subprocess.PIPE, check=True).stdout.decode()
+
+
+class Truth:
+    def __init__(self, path):
+        self.thread, self.function, self.pid, self.process = {}, {}, {}, []
+        self.queued = {}
+        for line in open(path):
+            words = line.split()
+            if words[:2] == ["TRUTH", "process"]:
+                self.process = [float(w) for w in words[2:]]
+            elif words[:1] == ["TRUTH"]:
+                getattr(self, words[1])[words[2]] = [float(w) for w in words[3:]]
+
+
+class Stack:
+    """What one stack of one thread weighs, in ms; samples."""
+
+    def __init__(self, text):
+        words = text.split(";")
+        self.pid = words[0].rsplit(" ", 1)[1]
+        self.thread = words[1].rsplit(" ", 1)[0]
+        self.names = [m[1] if m else f for f in words[2:] for m in [FRAME.match(f)]]
+        self.weight = {"cpu": 0, "wall": 0, "gil": 0, "samples": 0}
+
+
+class Recording:
+    def __init__(self, path):
+        self.stacks = {}
+        for event in ("cpu", "wall", "gil", "samples"):
+            args = [] if event == "samples" else ["--event", event]
+            text = pystack("script", "-i", path, "--format", "collapsed", "--per-thread",
+                           *args)
+            for line in text.splitlines():
+                stack, weight = line.rsplit(" ", 1)
+                entry = self.stacks.setdefault(stack, Stack(stack))
+                entry.weight[event] = int(weight) / (1 if event == "samples" else 1e3)
+        header = pystack("report", "-i", path, "--header-only")
+        missed = re.search(r"([0-9.]+) s missed", header)
+        self.missed = float(missed[1]) * 1e3 if missed else 0
+
+    def sum(self, event, thread=None, function=None, pid=None):
+        return sum(s.weight[event] for s in self.stacks.values()
+                   if thread in (None, s.thread) and pid in (None, s.pid)
+                   and (function is None or function in s.names))
+
+    def stratum(self, thread=None):
+        return self.sum("wall", thread) / (self.sum("samples", thread) or 1)
+
+    def count(self, thread):
+        """So many samples of one weight would be as good: less, where strata differ."""
+        squares = sum(s.weight["wall"] ** 2 / s.weight["samples"]
+                      for s in self.stacks.values()
+                      if s.thread == thread and s.weight["samples"])
+        return self.sum("wall", thread) ** 2 / (squares or 1)
+
+
+class Judge:
+    def __init__(self, truth, recording):
+        self.truth, self.recording, self.wrong = truth, recording, 0
+
+    def of(self, thread, function):
+        return self.truth.function[thread + "/" + function]
+
+    def say(self, good, text):
+        print(("" if good else "WRONG: ") + text)
+        self.wrong += not good
+
+    def close(self, name, shown, used):
+        most = max(0.02 * used, 10)
+        self.say(abs(shown - used) <= most, "%s: cpu %.1f ms of %.1f, %+.1f within %.1f" % (
+            name, shown, used, shown - used, most))
+
+    def threads(self, only=None):
+        for name, (used, _) in self.truth.thread.items():
+            if only in (None, name):
+                self.close(name, self.recording.sum("cpu", name), used)
+
+    def process(self):
+        self.close("process", self.recording.sum("cpu"), self.truth.process[0])
+
+    def pids(self):
+        for pid, (used,) in self.truth.pid.items():
+            self.close(pid, self.recording.sum("cpu", pid=pid), used)
+
+    def wall(self, thread, less="0", within="0"):
+        _, inner, outer = self.truth.process
+        r = self.recording
+        shown = r.sum("wall", thread)
+        least = inner - r.stratum(thread) - r.missed - float(less) - float(within)
+        most = outer - float(less) + float(within)
+        self.say(least <= shown <= most, "%s: wall %.1f ms of %.1f to %.1f, missed %.1f" % (
+            thread, shown, least, most, r.missed))
+
+    def lives(self, function, each, event="wall"):
+        r = self.recording
+        both = [v for n, v in self.truth.function.items() if n.endswith("/" + function)]
+        shown = r.sum(event, None, function)
+        lived = sum(v[event == "wall"] for v in both)
+        ends = 2 * sum(v[1] for v in both) / float(each)
+        most = SIGMAS * r.stratum() * math.sqrt(ends / 6) + ends / 2
+        self.say(lived - most - r.missed <= shown <= lived + most,
+                 "%s: %s %.1f ms of %.1f, %+.1f within %.1f, missed %.1f" % (
+                     function, event, shown, lived, shown - lived, most, r.missed))
+
+    def uses(self, function, each):
+        self.lives(function, each, "cpu")
+
+    def compare(self, what, function, thread, shown, whole, share, samples):
+        error = math.sqrt(max(share * (1 - share), 1e-9) / max(samples, 1))
+        got = shown / whole if whole else 0
+        # Where others want the CPU too, a thread that has none is ready all the same,
+        # and a tick may be late: by no more than that.
+        ready = self.truth.thread[thread][0]
+        waited = self.truth.queued.get(thread, [0])[0]
+        queue = waited / (ready + waited or 1)
+        self.say(samples >= 5 and abs(got - share) < SIGMAS * error + queue,
+                 "%s: %s %.1f ms, %.2f %% of %.2f, %+.1f sigma of %d samples, queued %.1f %%"
+                 % (thread, what + " of " + function, shown, got * 100, share * 100,
+                    (got - share) / error, samples, queue * 100))
+
+    def share(self, function, thread):
+        r = self.recording
+        whole = r.sum("cpu", thread) - r.sum("cpu", thread, HIDDEN)
+        self.compare("cpu", function, thread, r.sum("cpu", thread, function), whole,
+                     self.of(thread, function)[0] / self.truth.thread[thread][0],
+                     r.count(thread) * whole / r.sum("wall", thread))
+
+    def time(self, function, thread, event="wall"):
+        r = self.recording
+        whole = r.sum("wall", thread, "account")
+        lived = sum(passed for name, (_, passed) in self.truth.function.items()
+                    if name.startswith(thread + "/"))
+        self.compare(event, function, thread, r.sum(event, thread, function), whole,
+                     self.of(thread, function)[1] / lived,
+                     r.count(thread) * whole / r.sum("wall", thread))
+
+    def gil(self, function, thread):
+        self.time(function, thread, "gil")
+
+    def none(self, function):
+        shown = self.recording.sum("cpu", None, function)
+        self.say(shown == 0, "%s: cpu %.3f ms" % (function, shown))
+
+    def hidden(self, percent):
+        shown = self.recording.sum("cpu", None, HIDDEN)
+        whole = self.recording.sum("cpu")
+        self.say(shown * 100 <= whole * float(percent),
+                 "cpu not sampled: %.1f ms of %.1f" % (shown, whole))
+
+
+def main():
+    judge = Judge(Truth(sys.argv[1]), Recording(sys.argv[2]))
+    for check in sys.argv[3:]:
+        name, *args = check.split(":")
+        getattr(judge, name)(*args)
+    sys.exit(judge.wrong != 0)
+
+
+main()
