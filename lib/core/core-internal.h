@@ -59,7 +59,7 @@ enum {
 /* A PyThreadState and the kernel thread it belongs to.  What a look at all threads
  * needs stands in front, in two cache lines. */
 struct thread {
-	__attribute__((aligned(128))) uint64_t ts;
+	__attribute__((aligned(64))) uint64_t ts;
 	uint64_t pthread;
 	uint64_t native; /* the id in the thread state, as read; 0 before 3.11 */
 
@@ -101,16 +101,16 @@ struct thread {
 	bool coarse;       /* the account is that of stat: CPU time in clock ticks */
 	bool look;         /* has to be looked at when the window ends */
 	bool ask;          /* its CPU time says that it runs without the GIL at times */
-	bool ran;          /* was it on a CPU when its state was read last, at asked_ns? */
+	bool ran; /* was it on a CPU when its state was read last, at asked_ns? */
 	int64_t ask_until; /* till then it may run without the GIL */
 	int64_t asked_ns;
 	uint64_t cpu_ns; /* at the last look */
 	uint64_t run_count;
 	uint64_t delay_ns; /* ready to run, without a CPU */
 	int64_t excess_ns; /* CPU beyond what it ran with the GIL, decaying */
-	int64_t held_ns; /* weight of ticks seen holding the GIL since the last look */
-	int64_t seen_ns;   /* of those seen running, likewise */
-	int64_t slack_ns;  /* time with the GIL beyond its CPU time, decaying */
+	int64_t held_ns;  /* weight of ticks seen holding the GIL since the last look */
+	int64_t seen_ns;  /* of those seen running, likewise */
+	int64_t slack_ns; /* time with the GIL beyond its CPU time, decaying */
 	uint64_t running_ticks; /* of closed runs, since the last checkpoint */
 	uint64_t checkpoint_cpu_ns;
 	int64_t checkpoint_ns;
