@@ -34,6 +34,9 @@
 #include "wire/ring.h"
 #include "wire/varint.h"
 
+/* Of functions that run now and then at most: made small rather than fast. */
+#define RARE __attribute__((cold))
+
 enum {
 	MAX_INTERPRETERS = 64,
 	MAX_THREADS = 8192,
@@ -327,8 +330,8 @@ struct core {
 int core_call(struct core_args *args);
 
 /* task.c */
-long core_task(void *args) __attribute__((noreturn));
-_Noreturn void task_leave(struct core *c, enum ring_leave why, int detail);
+RARE long core_task(void *args) __attribute__((noreturn));
+RARE _Noreturn void task_leave(struct core *c, enum ring_leave why, int detail);
 struct core *task_state(void); /* from the stack pointer; any context */
 
 /* alive.c */
@@ -342,14 +345,14 @@ bool alive_sleep(struct core *c, int64_t until_ns);
  */
 bool alive_check(struct core *c);
 /* The first look: is the word of the main thread of use? */
-void alive_init(struct core *c);
+RARE void alive_init(struct core *c);
 
 /* loop.c */
 _Noreturn void loop_run(struct core *c);
 int64_t loop_now(struct core *c); /* CLOCK_MONOTONIC */
 /* Bring the counters of CPU time up to date: of the task and of the program. */
 void loop_count_cpu(struct core *c);
-void loop_find_vdso(struct core *c);
+RARE void loop_find_vdso(struct core *c);
 int64_t loop_clock(int clock); /* any clock, by system call */
 enum { CLOCK_OWN_CPU = 3 };    /* CLOCK_THREAD_CPUTIME_ID */
 
@@ -363,7 +366,7 @@ void sample_tick(struct core *c);
  */
 void sample_attend(struct core *c, struct thread *t);
 /* Is memory as the layout says? 0, or the number of the check that failed. */
-int sample_check_layout(struct core *c);
+RARE int sample_check_layout(struct core *c);
 
 /* walk.c */
 void walk_read(struct core *c, uint64_t ts, struct walk *w);
@@ -380,7 +383,7 @@ bool walk_root(struct core *c, uint64_t ts, uint64_t *ret_at, uint64_t *ret_code
 /* kept.c */
 /* Keep the chain of a thread that does not run, and what is shown of it, which is that
  * of its run.  False when that cannot be. */
-bool kept_store(struct core *c, struct thread *t);
+RARE bool kept_store(struct core *c, struct thread *t);
 void kept_drop(struct core *c, struct thread *t);
 /* Is its chain, down to the root, as it was kept? */
 bool kept_holds(struct core *c, struct thread *t);
@@ -399,7 +402,7 @@ bool thread_linked(struct core *c, const struct thread *t);
 
 /* Is it still this thread's state?  Its memory may be used again at once. */
 bool thread_same(struct core *c, const struct thread *t);
-void thread_end(struct core *c, struct thread *t);
+RARE void thread_end(struct core *c, struct thread *t);
 
 /* names.c */
 /* Send a thread, with what it is called if that can be told; once more while it has
@@ -412,14 +415,14 @@ uint32_t code_find(struct core *c, uint64_t address);
 /* Is it, at this moment (core.moment), still what it was when it was entered? */
 bool code_holds(struct core *c, uint32_t code);
 /* Send what belongs to it; false when it cannot be read whole or not be sent. */
-bool code_define(struct core *c, uint32_t code);
+RARE bool code_define(struct core *c, uint32_t code);
 uint32_t node_find(
 	struct core *c, uint32_t parent, uint32_t call, uint8_t kind, uint32_t ref);
 /* The same, made and sent when not there; 0 when there is no room. */
 uint32_t node_make(
 	struct core *c, uint32_t parent, uint32_t call, uint8_t kind, uint32_t ref);
 /* Start the tables over, if they are full; true when it was done. */
-bool intern_new_epoch(struct core *c);
+RARE bool intern_new_epoch(struct core *c);
 
 /* runs.c */
 struct record {
@@ -468,7 +471,7 @@ void cpu_checkpoint_all(struct core *c);
 /* Account for all until now: a pause follows, another file, or the end. */
 void cpu_settle(struct core *c);
 /* Ticks are taken again: CPU time used since is nobody's. */
-void cpu_resume(struct core *c);
+RARE void cpu_resume(struct core *c);
 /* Is this thread on a CPU although it does not hold the GIL? */
 bool cpu_runs_outside(struct core *c, struct thread *t);
 /* Is this one, that does hold it? */

@@ -89,7 +89,7 @@ static bool send_piece(struct core *c, uint32_t id, const struct raw_string *s,
 }
 
 /* Hash the string piece by piece; with id, send each piece too. */
-static bool read_string(
+RARE static bool read_string(
 	struct core *c, const struct raw_string *s, uint32_t id, uint64_t *ret_hash)
 {
 	uint64_t h = mix(s->width, s->bytes);
@@ -113,7 +113,7 @@ static bool read_string(
 }
 
 /* The number of a string, sent when new; 0 when that cannot be. */
-static uint32_t string_get(struct core *c, const struct raw_string *s)
+RARE static uint32_t string_get(struct core *c, const struct raw_string *s)
 {
 	uint64_t hash, sent;
 
@@ -172,7 +172,7 @@ static bool read_code(struct core *c, uint64_t address, struct code *k)
 }
 
 /* What need not be read again while those words are equal. */
-static bool read_code_rest(struct core *c, uint64_t address, struct code *k)
+RARE static bool read_code_rest(struct core *c, uint64_t address, struct code *k)
 {
 	const struct py_layout *l = &c->layout;
 	uint64_t size, at = address;

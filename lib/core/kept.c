@@ -25,7 +25,8 @@ struct place {
 	uint64_t chunk, top;
 };
 
-static bool read_place(struct core *c, uint64_t ts, struct place *p)
+__attribute__((noinline)) static bool read_place(
+	struct core *c, uint64_t ts, struct place *p)
 {
 	const struct py_layout *l = &c->layout;
 
@@ -70,7 +71,14 @@ void kept_drop(struct core *c, struct thread *t)
 	t->kept = t->kept_frames = 0;
 }
 
-__attribute__((cold)) static bool store_frames(struct core *c, struct thread *t)
+/* Once for both that follow: its loads have to wait anyway. */
+__attribute__((noinline)) static bool frame_at(
+	const struct core *c, uint64_t at, struct py_frame *f)
+{
+	return read_frame(&c->layout, at, f);
+}
+
+RARE static bool store_frames(struct core *c, struct thread *t)
 {
 	struct kept_block *b = NULL;
 	uint64_t at = t->kept_current;
@@ -80,7 +88,7 @@ __attribute__((cold)) static bool store_frames(struct core *c, struct thread *t)
 		struct py_frame f;
 		uint32_t code = 0;
 
-		if (n == KEPT_MOST || !read_frame(&c->layout, at, &f))
+		if (n == KEPT_MOST || !frame_at(c, at, &f))
 			return false;
 		if (!py_frame_is_entry(&c->layout, &f)) {
 			code = code_find(c, f.code);
@@ -126,8 +134,7 @@ static bool frame_holds(
 {
 	struct py_frame f;
 
-	if (!read_frame(&c->layout, k->at, &f) || f.instr != k->instr ||
-		f.owner != k->owner)
+	if (!frame_at(c, k->at, &f) || f.instr != k->instr || f.owner != k->owner)
 		return false;
 	*ret_previous = f.previous;
 	return k->code == 0 ||

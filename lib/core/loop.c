@@ -91,7 +91,7 @@ static int64_t untold_since(struct core *c)
  * The runs are closed at the last tick before; the time between weighs nothing, and
  * CPU time used in it is nobody's.
  */
-static void park(struct core *c)
+RARE static void park(struct core *c)
 {
 	c->now_ns = loop_now(c);
 	cpu_settle(c);
@@ -126,7 +126,7 @@ static void park(struct core *c)
 }
 
 /* The same while the program is stopped by a signal. */
-static void sit_out_stop(struct core *c)
+RARE static void sit_out_stop(struct core *c)
 {
 	cpu_settle(c);
 	(void)runs_cut(c);
@@ -276,7 +276,7 @@ static _Noreturn void spin(struct core *c)
 }
 
 /* Until there is an interpreter whose memory is as the layout says. */
-static void wait_for_interpreter(struct core *c)
+RARE static void wait_for_interpreter(struct core *c)
 {
 	int64_t bad_since = 0;
 

@@ -75,7 +75,7 @@ static void index_remove(struct core *c, struct thread *t)
  * Where in the C library's struct behind a pthread_t the kernel's id is, if this is the
  * main thread's: known places of the two libraries.  0: it is another thread.
  */
-static uint16_t main_tid_offset(struct core *c, uint64_t pthread)
+RARE static uint16_t main_tid_offset(struct core *c, uint64_t pthread)
 {
 	static const uint16_t known[] = { GLIBC_TID_OFFSET, MUSL_TID_OFFSET };
 	uint32_t value;
@@ -89,7 +89,7 @@ static uint16_t main_tid_offset(struct core *c, uint64_t pthread)
 
 /* In a process that was forked by a thread without Python's knowing, the one that is
  * left is not the one that was the main thread. */
-static uint16_t left_tid_offset(struct core *c)
+RARE static uint16_t left_tid_offset(struct core *c)
 {
 	uint16_t offset = 0;
 	uint64_t ts, pthread;
@@ -107,7 +107,7 @@ static uint16_t left_tid_offset(struct core *c)
 }
 
 /* For versions without a native id. */
-static void find_tid_offset(struct core *c)
+RARE static void find_tid_offset(struct core *c)
 {
 	uint64_t pthread;
 	uint32_t value;
@@ -167,7 +167,7 @@ static uint32_t native_id(struct core *c, const struct ids *ids)
 
 /* The kernel's id of the thread that a thread state belongs to, 0 if not known,
  * NO_THREAD if it has surely ended. */
-static uint32_t kernel_id(struct core *c, const struct ids *ids)
+RARE static uint32_t kernel_id(struct core *c, const struct ids *ids)
 {
 	return (c->layout.flags & PY_HAS_NATIVE_ID) != 0 ? native_id(c, ids)
 							 : pthread_id(c, ids->pthread);
@@ -186,7 +186,7 @@ static bool same_ids(struct core *c, const struct thread *t, const struct ids *i
 }
 
 /* The GIL of an interpreter: entered when new.  MAX_INTERPRETERS when unreadable. */
-static uint16_t gil_of(struct core *c, uint64_t interpreter)
+RARE static uint16_t gil_of(struct core *c, uint64_t interpreter)
 {
 	uint64_t address = c->options.runtime + c->layout.gil;
 
@@ -274,7 +274,7 @@ static void release_entry(struct core *c, struct thread *t)
  * new one bears its creator's ids up to the moment it runs, and those that never run
  * Python have nothing to show.
  */
-static void enter_thread(struct core *c, const struct interpreter *in, uint64_t ts,
+RARE static void enter_thread(struct core *c, const struct interpreter *in, uint64_t ts,
 	const struct ids *ids, uint32_t tid)
 {
 	struct thread *t;

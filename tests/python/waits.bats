@@ -4,8 +4,9 @@
 load helpers
 
 threads=60
-# Of some 100,000 samples; to take a stack for unchanged by its leaf is off by 10 and more.
-points_most=1
+# Where the machine is too busy some ticks are missed, which are not in the account of the
+# recording; to take a stack for unchanged too easily was off by 10.
+points_most=4
 
 setup() {
     cd "$BATS_TEST_TMPDIR"

@@ -125,7 +125,13 @@ static void test_words(unsigned depth)
 	bool all = true;
 
 	tap_ok(!kept_holds(&core, t), "%u frames: nothing is kept at first", depth);
+	t->node = 1000 + depth;
+	t->position = 2 * depth;
 	tap_ok(kept_store(&core, t) && kept_holds(&core, t), "%u frames: kept", depth);
+	t->node = t->position = 0;
+	tap_ok(kept_holds(&core, t) && t->kept_node == 1000 + depth &&
+			t->kept_position == 2 * depth,
+		"%u frames: with what is shown, wherever the thread was since", depth);
 	tap_ok(kept_holds(&core, t), "%u frames: it holds again and again", depth);
 	for (unsigned n = 0; n < depth; n++) {
 		struct fake_frame *frame = &f->frames[n];
