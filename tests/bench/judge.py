@@ -1,0 +1,166 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""A profile against the account that the program kept of itself (workloads.py).
+
+usage: judge.py ACCOUNT STACKS
+
+ACCOUNT is what workloads.py prints, STACKS has collapsed stacks of the same run, counted
+in samples.  Prints the share of each function in both, the error beside the noise of a
+perfect sampler, and the chance that a perfect one is as far off.  Status 1 when that is
+less than one in a million, or when a stack is impossible.
+"""
+import json
+import math
+import statistics
+import sys
+
+SPANS = ("measured", "measured_idle", "measured_turns", "measured_oracle")
+REST = "(rest)"
+LEAST_EXPECTED = 5     # in a cell of the chi-square test
+NEVER = 1e-6
+
+
+def collapsed(text, name_of):
+    """(frames as name_of makes them, root first, weight) of each line."""
+    for line in text.splitlines():
+        stack, found, weight = line.rpartition(" ")
+        if found and weight.isdigit() and not line.startswith("#"):
+            yield [name_of(frame) for frame in stack.split(";")], int(weight)
+
+
+def name_of(frame):
+    """Of "name (file:line)"."""
+    return frame.split(" (")[0]
+
+
+def span_at(names):
+    return next((i for i, name in enumerate(names) if name in SPANS), None)
+
+
+def shares_of(stacks, truth):
+    """Weights by function of the account, from (names root first, weight)."""
+    shares = {}
+    for names, weight in stacks:
+        at = span_at(names)
+        if at is None:
+            continue
+        name = names[at + 1] if at + 1 < len(names) else REST
+        name = name if name in truth else REST
+        shares[name] = shares.get(name, 0) + weight
+    return shares
+
+
+def errors(truth, shares, samples):
+    """Of the shares to the true ones, in points; noise is that of as many random
+    samples.  Nothing where there is nothing to compare."""
+    total, whole = sum(shares.values()), sum(truth.values())
+    if total <= 0 or samples <= 0 or whole <= 0 or len(truth) < 2:
+        return {}
+    true = {name: max(0.0, value) / whole for name, value in truth.items()}
+    off = [abs(shares.get(name, 0) / total - p) for name, p in true.items()]
+    noise = [math.sqrt(2 / math.pi * p * (1 - min(1.0, p)) / samples)
+             for p in true.values()]
+    chi2, cells = chi_square(true, shares, samples)
+    return {"error_pp": 100 * statistics.mean(off), "error_max_pp": 100 * max(off),
+            "noise_pp": 100 * statistics.mean(noise), "chi2": chi2,
+            "dof": max(0, cells - 1)}
+
+
+def chi_square(true, shares, samples):
+    """Chi-square and its number of cells; small ones are put together."""
+    total = sum(shares.values())
+    cells, small = [], [0.0, 0.0]
+    for name, p in true.items():
+        seen, expected = samples * shares.get(name, 0) / total, samples * p
+        if expected < LEAST_EXPECTED:
+            small = [small[0] + seen, small[1] + expected]
+        else:
+            cells.append((seen, expected))
+    if small[1] > 0 and cells:
+        if small[1] >= LEAST_EXPECTED:
+            cells.append(tuple(small))
+        else:
+            least = min(range(len(cells)), key=lambda i: cells[i][1])
+            cells[least] = (cells[least][0] + small[0], cells[least][1] + small[1])
+    return sum((seen - e) ** 2 / e for seen, e in cells), len(cells)
+
+
+def chance(chi2, dof):
+    """P(chi-square with dof degrees of freedom > chi2): the upper incomplete gamma
+    function, by its series or its continued fraction."""
+    if dof <= 0:
+        return None
+    a, x = dof / 2, chi2 / 2
+    if x <= 0:
+        return 1.0
+    front = math.exp(a * math.log(x) - x - math.lgamma(a))
+    if x < a + 1:
+        term = total = 1 / a
+        k = a
+        while term > total * 1e-15:
+            k += 1
+            term *= x / k
+            total += term
+        return max(0.0, 1 - front * total)
+    tiny = 1e-300
+    b = x + 1 - a
+    c, d = 1 / tiny, 1 / b
+    value = d
+    for i in range(1, 10000):
+        an = -i * (i - a)
+        b += 2
+        d = 1 / (an * d + b or tiny)
+        c = b + an / c or tiny
+        value *= d * c
+        if abs(d * c - 1) < 1e-15:
+            break
+    return front * value
+
+
+def impossible(stacks, callers):
+    """(samples with a call that the program cannot make, samples judged), of stacks
+    below the span; a function of the tree below none of it is one too."""
+    bad = judged = 0
+    for names, weight in stacks:
+        # From the leaf up to what is no function of the tree.
+        chain = [name for name in names if name in callers or name in SPANS]
+        if not any(name in callers for name in chain):
+            continue
+        judged += weight
+        pairs = zip([None] + chain, chain)
+        if any(name in callers and caller != callers[name] for caller, name in pairs):
+            bad += weight
+    return bad, judged
+
+
+def main():
+    if len(sys.argv) != 3:
+        sys.exit(__doc__.split("\n\n")[1])
+    with open(sys.argv[1]) as f:
+        run = json.load(f)
+    with open(sys.argv[2]) as f:
+        stacks = list(collapsed(f.read(), name_of))
+    good = True
+    if run["callers"]:
+        bad, judged = impossible(stacks, run["callers"])
+        print("impossible stacks: %d of %d" % (bad, judged))
+        good = bad == 0 and judged > 0
+    shares = shares_of(stacks, run["truth"])
+    total, whole = sum(shares.values()), sum(run["truth"].values())
+    if total == 0:
+        sys.exit("judge: no stack of the program's work in %s" % sys.argv[2])
+    for name, value in sorted(run["truth"].items(), key=lambda one: -one[1]):
+        print("%-12s %6.2f %%  true %6.2f %%" % (
+            name, 100 * shares.get(name, 0) / total, 100 * value / whole))
+    found = errors(run["truth"], shares, total)
+    if found:
+        p = chance(found["chi2"], found["dof"])
+        print("error %.2f pp, noise %.2f pp, %d samples, p %.3g" % (
+            found["error_pp"], found["noise_pp"], total, 1 if p is None else p))
+        good = good and (p is None or p >= NEVER)
+    print("as true as samples can be" if good else "NOT TRUE")
+    return 0 if good else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
