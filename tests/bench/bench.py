@@ -49,7 +49,7 @@ WORKLOADS = {
     "crowd": "1,000 threads: 4 busy, the others serve a queue",
     "deep": "1 busy thread, 400 frames deep",
     "idle": "a program that sleeps 20 ms of 21",
-    "pool": "processes that live for 10 to 150 ms, 2 at a time",
+    "pool": "processes that live for 10 to 100 ms, 2 at a time",
     "oracle": "364 functions with one caller each, a call or return every 50 ns",
 }
 RATES = samplers.RATES
@@ -85,7 +85,8 @@ class Bench:
         if python.root not in self.bases:
             base = self.folder
             if python.root:
-                base = tempfile.mkdtemp(prefix="pystack-bench-", dir=python.root + "/tmp")
+                base = tempfile.mkdtemp(prefix="pystack-bench-",
+                                        dir=python.root + "/tmp")
             shutil.copy(os.path.join(HERE, "workloads.py"), base)
             self.bases[python.root] = base
         return self.bases[python.root]
@@ -443,7 +444,8 @@ def main():
             if options.goals:
                 table = measure_goals(bench, python, ours, options, out)
             else:
-                table = measure(bench, choose_rows(options), python, found, options, out)
+                table = measure(bench, choose_rows(options), python, found, options,
+                                out)
                 out.legend()
         finally:
             bench.close()

@@ -58,10 +58,11 @@ def add_derived(table):
 
 
 def lines(table):
-    """(title, goal, figure, figure of the bare loop, verdict) of each; table has rows by
-    run and arm."""
+    """(title, goal, figure, figure of the bare loop, verdict) of each; table has rows
+    by run and arm."""
     add_derived(table)
     for title, run, key, form, goal in FIGURES:
         values = [table[run].get(arm, {}).get(key) for arm in ("pystack", "sleep loop")]
         shown = ["" if value is None else form % value for value in values]
-        yield (title, "%s %.8g" % goal if goal else "", *shown, verdict(values[0], goal))
+        yield (title, "%s %.8g" % goal if goal else "", *shown,
+               verdict(values[0], goal))

@@ -4,10 +4,10 @@
 
 usage: judge.py ACCOUNT STACKS
 
-ACCOUNT is what workloads.py prints, STACKS has collapsed stacks of the same run, counted
-in samples.  Prints the share of each function in both, the error beside the noise of a
-perfect sampler, and the chance that a perfect one is as far off.  Status 1 when that is
-less than one in a million, or when a stack is impossible.
+ACCOUNT is what workloads.py prints, STACKS has collapsed stacks of the same run,
+counted in samples.  Prints the share of each function in both, the error beside the
+noise of a perfect sampler, and the chance that a perfect one is as far off.  Status 1
+when that is less than one in a million, or when a stack is impossible.
 """
 import json
 import math
@@ -50,39 +50,41 @@ def shares_of(stacks, truth):
     return shares
 
 
-def errors(truth, shares, samples):
+def errors(run, shares, samples):
     """Of the shares to the true ones, in points; noise is that of as many random
     samples.  Nothing where there is nothing to compare."""
-    total, whole = sum(shares.values()), sum(truth.values())
-    if total <= 0 or samples <= 0 or whole <= 0 or len(truth) < 2:
+    total, whole = sum(shares.values()), sum(run["truth"].values())
+    if total <= 0 or samples <= 0 or whole <= 0 or len(run["truth"]) < 2:
         return {}
-    true = {name: max(0.0, value) / whole for name, value in truth.items()}
-    off = [abs(shares.get(name, 0) / total - p) for name, p in true.items()]
+    true = {name: max(0.0, value) / whole for name, value in run["truth"].items()}
+    seen = {name: shares.get(name, 0) / total for name in true}
+    off = [abs(seen[name] - p) for name, p in true.items()]
     noise = [math.sqrt(2 / math.pi * p * (1 - min(1.0, p)) / samples)
              for p in true.values()]
-    chi2, cells = chi_square(true, shares, samples)
-    return {"error_pp": 100 * statistics.mean(off), "error_max_pp": 100 * max(off),
-            "noise_pp": 100 * statistics.mean(noise), "chi2": chi2,
-            "dof": max(0, cells - 1)}
+    chi2, cells = chi_square([(samples * seen[name], samples * p,
+                               samples * run["unsure"][name] / whole)
+                              for name, p in true.items()])
+    return {"shares": seen, "true": true, "error_pp": 100 * statistics.mean(off),
+            "error_max_pp": 100 * max(off), "noise_pp": 100 * statistics.mean(noise),
+            "chi2": chi2, "dof": max(0, cells - 1)}
 
 
-def chi_square(true, shares, samples):
-    """Chi-square and its number of cells; small ones are put together."""
-    total = sum(shares.values())
-    cells, small = [], [0.0, 0.0]
-    for name, p in true.items():
-        seen, expected = samples * shares.get(name, 0) / total, samples * p
-        if expected < LEAST_EXPECTED:
-            small = [small[0] + seen, small[1] + expected]
+def chi_square(found):
+    """Of (samples seen, expected, by how many that may be wrong): chi-square and its
+    number of cells, the small ones put together."""
+    cells, small = [], (0.0, 0.0, 0.0)
+    for cell in found:
+        if cell[1] < LEAST_EXPECTED:
+            small = tuple(map(sum, zip(small, cell)))
         else:
-            cells.append((seen, expected))
+            cells.append(cell)
     if small[1] > 0 and cells:
-        if small[1] >= LEAST_EXPECTED:
-            cells.append(tuple(small))
-        else:
-            least = min(range(len(cells)), key=lambda i: cells[i][1])
-            cells[least] = (cells[least][0] + small[0], cells[least][1] + small[1])
-    return sum((seen - e) ** 2 / e for seen, e in cells), len(cells)
+        least = min(range(len(cells)), key=lambda i: cells[i][1])
+        if small[1] < LEAST_EXPECTED:
+            small = tuple(map(sum, zip(small, cells.pop(least))))
+        cells.append(small)
+    chi2 = sum((seen - e) ** 2 / (e + wrong ** 2) for seen, e, wrong in cells)
+    return chi2, len(cells)
 
 
 def chance(chi2, dof):
@@ -152,7 +154,7 @@ def main():
     for name, value in sorted(run["truth"].items(), key=lambda one: -one[1]):
         print("%-12s %6.2f %%  true %6.2f %%" % (
             name, 100 * shares.get(name, 0) / total, 100 * value / whole))
-    found = errors(run["truth"], shares, total)
+    found = errors(run, shares, total)
     if found:
         p = chance(found["chi2"], found["dof"])
         print("error %.2f pp, noise %.2f pp, %d samples, p %.3g" % (

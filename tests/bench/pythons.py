@@ -19,8 +19,9 @@ PERF_JIT = (3, 13)
 
 QUESTION = """\
 import platform, sys, sysconfig
+flags = sysconfig.get_config_var("CFLAGS") or ""
 print(sys.executable, platform.python_version(), sys.implementation.name,
-      "-fno-omit-frame-pointer" in (sysconfig.get_config_var("CFLAGS") or ""), sep="\\n")
+      "-fno-omit-frame-pointer" in flags, sep="\\n")
 """
 
 
@@ -98,8 +99,8 @@ def find_perf(path, others):
     for python in found:
         if python.version >= PERF_JIT:
             return perf, python, None
-    return None, None, ("no CPython 3.12 with frame pointers here, and none from 3.13 on "
-                        "(--python-perf)")
+    return None, None, ("no CPython 3.12 with frame pointers here, and none from 3.13 "
+                        "on (--python-perf)")
 
 
 class Folder:
@@ -124,12 +125,15 @@ class Folder:
     def run(self, *argv):
         """None, or the last line of what went wrong."""
         try:
-            done = subprocess.run(argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                                  stderr=subprocess.STDOUT, timeout=PIP_SECONDS)
+            done = subprocess.run(argv, stdin=subprocess.DEVNULL,
+                                  stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                                  timeout=PIP_SECONDS)
         except (OSError, subprocess.TimeoutExpired) as e:
             return str(e)
+        if done.returncode == 0:
+            return None
         lines = done.stdout.decode(errors="replace").strip().splitlines()
-        return (lines or ["status %d" % done.returncode])[-1] if done.returncode else None
+        return (lines or ["status %d" % done.returncode])[-1]
 
     def install(self, peers, say):
         """What is pinned and is not there yet; why one is not stands in reasons."""

@@ -2,9 +2,9 @@
 """pystack and its peers: how each is started, and what its profile says.
 
 A sampler has a name, the rates it can be asked for, and a Python of its own or None for
-that of the bench.  argv() is the command that runs the program under it.  account() adds
-to a run what is known after its end; that is, of each run: got_hz, sample_bytes,
-approximate_pct, and by judge.py the errors.
+that of the bench.  argv() is the command that runs the program under it.  account()
+adds to a run what is known after its end: got_hz, sample_bytes, approximate_pct, and by
+judge.py the errors.
 """
 import glob
 import json
@@ -158,7 +158,7 @@ class Pystack(Sampler):
             counters=counters)
         shares = judge.shares_of(self.stacks(job), run["truth"])
         # One running thread a tick, as one of them holds the lock.
-        run.update(judge.errors(run["truth"], shares,
+        run.update(judge.errors(run, shares,
                                 run["got_hz"] * sum(shares.values()) / 1e6))
         if run["callers"]:
             text = run_command([self.path, "script", "-i", job.output])
@@ -166,7 +166,7 @@ class Pystack(Sampler):
 
 
 def find_task(program):
-    # Started with the program it has the same parent, attached it is the program's child.
+    # Started with the program it has the same parent; attached, it is its child.
     parents = (program, parent_of(program))
     memory = os.stat("/proc/%d/exe" % program)
     for path in glob.glob("/proc/[0-9]*"):
@@ -277,7 +277,8 @@ class DDTrace(Sampler):
                  values["cpu-samples" if kind == "cpu-time" else "wall-samples"])
                 for names, values, _ in stacks]
         peer_account(run, job, busy, 0, sum(v["wall-samples"] for _, v, _ in stacks),
-                     [p for p in job.outputs() if p.endswith(".pprof")])
+                     [p for p in job.outputs() if p.endswith(".pprof")],
+                     all_threads=True)
 
 
 UNPACK = """\
@@ -297,8 +298,9 @@ class Tachyon(Peer):
     def argv(self, job):
         more = ["--subprocesses"] if job.workload == "pool" else []
         return self.python.argv + [
-            "-m", "profiling.sampling", "run", "-r", job.rate, "-a", "--mode", job.event,
-            "--collapsed", "-o", self.python.inside(job.output)] + more + job.program
+            "-m", "profiling.sampling", "run", "-r", job.rate, "-a", "--mode",
+            job.event, "--collapsed", "-o", self.python.inside(job.output)
+        ] + more + job.program
 
     def account(self, run, job, child, lived):
         stacks = []
@@ -312,8 +314,8 @@ class Tachyon(Peer):
 
 
 class Perf(Peer):
-    """perf record: by frame pointers and the trampoline of CPython 3.12, where Python is
-    built with them; else by DWARF and what 3.13 writes for it, for perf inject."""
+    """perf record: by frame pointers and the trampoline of CPython 3.12, where Python
+    is built with them; else by DWARF and what 3.13 writes for it, for perf inject."""
     name = "perf"
 
     def suits(self, workload):
@@ -364,14 +366,16 @@ class Perf(Peer):
                     pass
 
 
-def peer_account(run, job, stacks, failed, samples=None, outputs=None):
-    """stacks: (process and thread, then names root first; weight; samples)."""
+def peer_account(run, job, stacks, failed, samples=None, outputs=None,
+                 all_threads=False):
+    """stacks: (process and thread, then names root first; weight; samples).  With
+    all_threads a thread has a sample at each tick, whether it runs or not."""
     threads, inside = {}, 0
     for names, _, n in stacks:
         if judge.span_at(names) is not None:
             # The process and the thread stand in front of the frames.
-            key = tuple(n for n in names[:2] if n.startswith(("thread", "P", "T", "tid"))
-                        or n.isdigit())
+            key = tuple(name for name in names[:2] if name.isdigit()
+                        or name.startswith(("thread", "P", "T", "tid")))
             threads[key] = threads.get(key, 0) + n
             inside += n
     total = samples or sum(n for _, _, n in stacks)
@@ -381,14 +385,21 @@ def peer_account(run, job, stacks, failed, samples=None, outputs=None):
     weights = [weight / n for _, weight, n in stacks for _ in range(n) if n]
     worth = (sum(weights) ** 2 / (len(weights) * sum(w * w for w in weights))
              if any(weights) else 1.0)
-    # In CPU time one thread has a sample at a time; asleep all of them have.
-    at_ticks = inside if job.event == "cpu" else max(threads.values(), default=0)
-    run.update(got_hz=at_ticks / running_seconds(run, job),
+    seconds = running_seconds(run, job)
+    busiest = max(threads.values(), default=0)
+    if job.event == "wall":
+        running = busiest
+    elif all_threads and job.workload != "pool":
+        running = busiest * min(1.0, seconds / run["elapsed"])
+    else:
+        # In CPU time one thread at a time has a sample.
+        running = inside
+    run.update(got_hz=running / seconds,
                approximate_pct=100 * failed / (total + failed),
                sample_bytes=sum(map(os.path.getsize, outputs or job.outputs())) / total)
     weighed = [(names, weight) for names, weight, _ in stacks]
-    run.update(judge.errors(run["truth"], judge.shares_of(weighed, run["truth"]),
-                            at_ticks * worth))
+    run.update(judge.errors(run, judge.shares_of(weighed, run["truth"]),
+                            running * worth))
     if run["callers"]:
         run["impossible"] = judge.impossible([(n, c) for n, _, c in stacks],
                                              run["callers"])

@@ -38,7 +38,8 @@ rec     of it, the recorder or the peer as a process of its own; its largest siz
 all     cpu % and what the program uses more than bare: perf's work shows here alone;
         as noisy as cpu x
 ends    CPU of the profiler before and after the work: start-up, last writing
-got     ticks a second; of peers, samples a second of a thread that runs
+got     ticks a second; of peers, samples a second of a thread that runs: more than
+        asked where waiting threads are taken for running ones
 appr    samples marked approximate; of peers, those they call failed; of perf, those
         without a Python frame
 wrong   impossible stacks shown as good, of all; 0 of n: below 3/n at 95 %

@@ -4,8 +4,8 @@ at a fixed rate, all threads, whole stacks, memory read directly.
 
 usage: with-ddtrace.py HZ OUTPUT workloads.py [ARGUMENT ...]
 
-OUTPUT.PID.N.pprof is the profile, of each process of a pool one; OUTPUT.cost has the CPU
-seconds of import and start, and those of the end.
+OUTPUT.PID.N.pprof is the profile, of each process of a pool one; OUTPUT.cost has the
+CPU seconds of import and start, and those of the end.
 """
 import json
 import os

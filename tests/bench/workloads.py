@@ -7,16 +7,15 @@ SECONDS is nominal: it fixes how much is done, not how long that takes.  The res
 one JSON object: the time the work took (start-up is not in it), the CPU time, how much
 of the work was done (less than 1 where --limit stopped it), what memory the process had
 at the end, and the time spent in each function that is to be found again in a profile
-(of "oracle", which function calls which).  Without --channel it is printed.  With it, FOLDER has two FIFOs: the program writes a
-line to `up` when it is ready, begins at a byte from `down`, writes the result to `up`,
-and ends at a second byte.
+(of "oracle", which function calls which).  Without --channel it is printed.  With it,
+FOLDER has two FIFOs: the program writes a line to `up` when it is ready, begins at a
+byte from `down`, writes the result to `up`, and ends at a second byte.
 
 The account is kept where the functions are called, by a clock: of the wall for one
-busy thread, of the thread's CPU for several threads or processes.  What the clock itself costs between two
-readings is measured and taken back to where it belongs, (rest): reading the CPU of a
-thread is a system call, and 24 of them a ms are 0.7 % of the time.  Everything a
-function makes it also frees before it returns: what the return frees falls to the
-caller, for every profiler.
+busy thread, of the thread's CPU for several threads or processes.  What lies between
+the function and the readings of the clock is measured and taken back to where it
+belongs, (rest).  Everything a function makes it also frees before it returns: what the
+return frees falls to the caller, for every profiler.
 """
 import collections
 import json
@@ -27,19 +26,20 @@ import threading
 import time
 import traceback
 
-# A sampler that lives in this process says here which of its tasks are its own, and what
-# is to be done in a child of the pool before it ends.
+# A sampler that lives in this process says here which of its tasks are its own, and
+# what is to be done in a child of the pool before it ends.
 sampler_tasks = []
 at_child_end = []
 
 WAITING = 200
 CROWD = 1000
 CROWD_BUSY = 4
-CROWD_ROUNDS_A_JOB = 10
+CROWD_ROUNDS_A_JOB = 3
 DEPTH = 400
 DESCENTS = 20
 NAP_SECONDS = 0.02
 POOL_AT_ONCE = 2
+PROBES = 300
 TREE_DEPTH = 6
 TREE_WAYS = 3
 
@@ -113,24 +113,50 @@ def job(n):
     return arithmetic(n)
 
 
-MIX = ((arithmetic, 9000), (objects, 2500), (texts, 1100), (callers, 2600),
-       (generator, 2200), (recursion, 11))
+# Two short calls of each in a round rather than a long one, as programs have them.
+MIX = tuple(one for one in (
+    (arithmetic, 4500), (objects, 1250), (texts, 550), (callers, 1300),
+    (generator, 1100), (recursion, 11)) for _ in (1, 2))
+
+# The same for the CPU clock.  It is a system call, and on a machine whose CPUs are all
+# taken a thread is often made to wait at the end of one, and is seen there by those that
+# have waited: few of them, or the account disturbs what it is for.
+LONG = 4
+LONG_MIX = ((arithmetic, 36000), (objects, 10000), (texts, 4400), (callers, 10400),
+            (generator, 8800), (recursion, 15))
 
 # In turn, on a thread each: of some 2, 1 and 0.5 ms.
 TURN_MIX = ((arithmetic, 30000), (objects, 8000), (texts, 3000))
 
-# A process for each, with its number of rounds: they live for some 10 to 150 ms.
-POOL_MIX = ((arithmetic, 250), (objects, 260), (texts, 200), (callers, 140),
-            (generator, 200), (recursion, 400))
+# A process for each, with its number of calls: they live for some 10 to 100 ms.
+POOL_MIX = ((arithmetic, 60), (objects, 65), (texts, 50), (callers, 35),
+            (generator, 50), (recursion, 80))
+
+
+def middle(values):
+    return sorted(values)[len(values) // 2]
+
+
+def probe(clock, function, n):
+    first = clock()
+    function(n)
+    return first, clock()
 
 
 def cost_of(clock):
-    """Seconds between two readings with nothing in between, as measured() reads it."""
-    between = []
-    for _ in range(501):
+    """Seconds of a caller that its account gives to the function it calls: from its
+    reading of the clock to the call, and from the return to the next reading, as cold
+    as they are after work."""
+    between, around = [], []
+    for number in range(PROBES):
         before = clock()
         between.append(clock() - before)
-    return sorted(between)[250]
+        function, n = MIX[number % len(MIX)]
+        before = clock()
+        first, last = probe(clock, function, n // 4 + 4)
+        around.append(clock() - last + first - before)
+    # The probe's own readings lie in between.
+    return max(0.0, middle(around) - middle(between))
 
 
 class Account:
@@ -155,12 +181,15 @@ class Account:
         self.sampler += other.sampler
 
     def truth(self):
-        """Time by function, and what was spent between them."""
-        cost = cost_of(self.clock)
+        """Time by function and what was spent between them; and by how much each may be
+        wrong, as what lies between a function and the clock is half known."""
+        cost = cost_of(self.clock) if self.calls else 0.0
         times = {name: value - self.calls[name] * cost
                  for name, value in self.spent.items()}
+        unsure = {name: self.calls[name] * cost / 2 for name in times}
         times[REST] = self.total - sum(times.values())
-        return times
+        unsure[REST] = sum(unsure.values())
+        return times, unsure
 
 
 def measured(account, rounds, ends, between=None, mix=MIX):
@@ -171,12 +200,10 @@ def measured(account, rounds, ends, between=None, mix=MIX):
         if time.perf_counter() > ends:
             break
         for function, n in mix:
-            # Two short calls rather than a long one, as programs have them.
-            for _ in (1, 2):
-                before = clock()
-                function(n // 2 if function is not recursion else n)
-                spent[function.__name__] += clock() - before
-                calls[function.__name__] += 1
+            before = clock()
+            function(n)
+            spent[function.__name__] += clock() - before
+            calls[function.__name__] += 1
         account.rounds += 1
         if between is not None:
             between(number)
@@ -268,7 +295,7 @@ def serve(jobs):
 
 def worker(go, account, rounds, ends, between=None):
     go.wait()
-    measured(account, rounds, ends[0], between)
+    measured(account, rounds, ends[0], between, LONG_MIX)
 
 
 class Workers:
@@ -320,7 +347,7 @@ def twenty(seconds):
 
 
 def threads(seconds, count=8):
-    rounds = max(1, int(ROUNDS * seconds / count))
+    rounds = max(1, int(ROUNDS * seconds / count / LONG))
     workers = Workers(count, rounds)
     return rounds * count, time.thread_time, workers.run
 
@@ -338,7 +365,7 @@ def crowd(seconds):
         if number % CROWD_ROUNDS_A_JOB == 0:
             jobs.put(900)
 
-    rounds = max(1, int(ROUNDS * seconds / CROWD_BUSY))
+    rounds = max(1, int(ROUNDS * seconds / CROWD_BUSY / LONG))
     workers = Workers(CROWD_BUSY, rounds, hand_out)
 
     def run(account, ends):
@@ -399,8 +426,8 @@ def turns(seconds):
 def in_child(function, rounds, ends, pipe):
     """A process of the pool: does its work, sends its account and is gone."""
     account = Account(time.thread_time)
-    mix = [(f, n) for f, n in MIX if f is function]
-    measured(account, rounds, ends, mix=mix)
+    measured(account, rounds, ends,
+             mix=[(f, n) for f, n in LONG_MIX if f is function])
     before = time.process_time()
     for end_sampler in at_child_end:
         end_sampler()
@@ -547,9 +574,11 @@ def main(arguments):
     run(account, begin + float(options["--limit"]))
     elapsed, after = time.perf_counter() - begin, processor_seconds()
 
+    truth, unsure = account.truth()
     result = {"elapsed": elapsed, "cpu": after[0] - before[0] - account.sampler,
               "sampler_cpu": after[1] - before[1] + account.sampler,
-              "done": account.rounds / rounds, "memory": memory(), "truth": account.truth(),
+              "done": account.rounds / rounds, "memory": memory(), "truth": truth,
+              "unsure": unsure,
               "processes": account.processes, "callers": account.callers}
     channel.say(result)
     channel.wait()
