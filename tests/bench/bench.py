@@ -447,6 +447,7 @@ def main():
                 table = measure(bench, choose_rows(options), python, found, options,
                                 out)
                 out.legend()
+                out.summary(table, WORKLOADS)
         finally:
             bench.close()
     print("\nload at the end: %s" % load())

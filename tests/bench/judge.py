@@ -7,7 +7,9 @@ usage: judge.py ACCOUNT STACKS
 ACCOUNT is what workloads.py prints, STACKS has collapsed stacks of the same run,
 counted in samples.  Prints the share of each function in both, the error beside the
 noise of a perfect sampler, and the chance that a perfect one is as far off.  Status 1
-when that is less than one in a million, or when a stack is impossible.
+when that is less than one in a million and a function is off by more than 5 points, or
+when a stack is impossible: where no CPU is free, ticks come late or are missed, and so
+in crowds, so that a good sampler too is a few points off.
 """
 import json
 import math
@@ -18,6 +20,7 @@ SPANS = ("measured", "measured_idle", "measured_turns", "measured_oracle")
 REST = "(rest)"
 LEAST_EXPECTED = 5     # in a cell of the chi-square test
 NEVER = 1e-6
+POINTS = 5
 
 
 def collapsed(text, name_of):
@@ -159,7 +162,7 @@ def main():
         p = chance(found["chi2"], found["dof"])
         print("error %.2f pp, noise %.2f pp, %d samples, p %.3g" % (
             found["error_pp"], found["noise_pp"], total, 1 if p is None else p))
-        good = good and (p is None or p >= NEVER)
+        good = good and (p is None or p >= NEVER or found["error_max_pp"] <= POINTS)
     print("as true as samples can be" if good else "NOT TRUE")
     return 0 if good else 1
 

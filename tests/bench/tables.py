@@ -5,6 +5,7 @@ import statistics
 
 import judge
 
+SUMMARY_RATE = "1000"
 CUT_AT = 4  # times the bare run: a peer may slow a program 20 times
 
 COLUMNS = (  # title, unit or second line, width, key, format, in Markdown
@@ -49,7 +50,8 @@ RSS+    resident memory of the program over bare; ring: the shared part of it
 error   mean difference to the program's own account, in points of its time;
         noise: what as many random samples would show
 chance  of a perfect sampler to be as far off, over all runs (chi-square over the
-        functions); not at max, where samples are not independent"""
+        functions); not at max, where samples are not independent, and worth little
+        where no CPU is free: ticks are late then, and missed many at a time"""
 
 
 def median(values):
@@ -124,6 +126,18 @@ def notes_of(row):
             len(row["failures"]), row["runs"], row["failures"][0])
 
 
+def cost_cell(row):
+    """perf works in the program's time, so what that uses more is taken for it."""
+    key = "all_pct" if row.get("tool", "").startswith("perf") else "cpu_pct"
+    return "" if row.get(key) is None else "%.1f" % row[key]
+
+
+def error_cell(row):
+    if row.get("error_pp") is None:
+        return ""
+    return "%.2f (%.2f)" % (row["error_pp"], row["noise_pp"])
+
+
 class Text:
     def begin(self, workload, title):
         print("\n%s: %s" % (workload, title))
@@ -157,6 +171,9 @@ class Text:
 
     def legend(self):
         print("\n" + LEGEND)
+
+    def summary(self, table, titles):
+        """It is on the screen already."""
 
     def goals(self, rows):
         form = "%-46s %10s %10s %10s  %s"
@@ -202,6 +219,20 @@ class Markdown:
     def legend(self):
         self.end()
         print("\n```\n%s\n```" % LEGEND)
+
+    def summary(self, table, titles):
+        """The two questions asked first, at the usual rate: a row for each program."""
+        rows = [row for row in table if row["rate"] == SUMMARY_RATE]
+        tools = list(dict.fromkeys(row["tool"] for row in rows))
+        for title, cell_of in (("CPU of the profiler, % of a core", cost_cell),
+                               ("Mean error, points (noise)", error_cell)):
+            print("\n**%s, at %s Hz**\n" % (title, SUMMARY_RATE))
+            self.line(["program"] + tools)
+            self.line(["---"] + ["--:"] * len(tools))
+            for workload in dict.fromkeys(row["workload"] for row in rows):
+                found = {row["tool"]: row for row in rows if row["workload"] == workload}
+                self.line([titles[workload]] + [cell_of(found.get(tool, {}))
+                                                for tool in tools])
 
     def goals(self, rows):
         print()

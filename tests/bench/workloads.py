@@ -119,7 +119,7 @@ MIX = tuple(one for one in (
     (generator, 1100), (recursion, 11)) for _ in (1, 2))
 
 # The same for the CPU clock.  It is a system call, and on a machine whose CPUs are all
-# taken a thread is often made to wait at the end of one, and is seen there by those that
+# taken a thread is often made to wait at the end of one, and seen there by those that
 # have waited: few of them, or the account disturbs what it is for.
 LONG = 4
 LONG_MIX = ((arithmetic, 36000), (objects, 10000), (texts, 4400), (callers, 10400),
@@ -202,7 +202,8 @@ def measured(account, rounds, ends, between=None, mix=MIX):
         for function, n in mix:
             before = clock()
             function(n)
-            spent[function.__name__] += clock() - before
+            after = clock()
+            spent[function.__name__] += after - before
             calls[function.__name__] += 1
         account.rounds += 1
         if between is not None:
@@ -227,7 +228,8 @@ def measured_idle(account, rounds, ends):
         for function in (nap, act):
             before = clock()
             function()
-            spent[function.__name__] += clock() - before
+            after = clock()
+            spent[function.__name__] += after - before
             calls[function.__name__] += 1
         account.rounds += 1
     account.total += clock() - begin
@@ -246,7 +248,8 @@ def measured_turns(account, rounds, ends, part, batons):
             break
         before = clock()
         function(n)
-        spent[function.__name__] += clock() - before
+        after = clock()
+        spent[function.__name__] += after - before
         calls[function.__name__] += 1
         others.release()
         account.rounds += 1
