@@ -33,7 +33,7 @@ import goals
 import pythons
 import samplers
 import tables
-from processes import Channel, Child, Failed, end_program
+from processes import Channel, Child, Failed, end_programs
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 START_SECONDS = 60    # a thousand threads under a slow sampler
@@ -104,13 +104,11 @@ class Bench:
         argv = tool.argv(job) if tool else job.command()
         channel = Channel(folder)
         started = []
-        pidfd = None
         run = {"processes": []}
         try:
             child = Child(argv, folder, "child")
             started.append(child)
             pid = channel.read(child, START_SECONDS)["ready"]
-            pidfd = os.pidfd_open(pid)
             run["pid"] = pid
             run.update(self.measure(channel, child, pid, limit, rate, tool, loop,
                                     started))
@@ -126,10 +124,9 @@ class Bench:
         finally:
             for one in started:
                 one.end()
-            if pidfd is not None:
-                end_program(pidfd)
-                if tool is not None:
-                    tool.cleanup(run)
+            end_programs(python.inside(folder))
+            if tool is not None and "pid" in run:
+                tool.cleanup(run)
             channel.close()
             shutil.rmtree(folder)
 
@@ -461,3 +458,6 @@ if __name__ == "__main__":
         main()
     except KeyboardInterrupt:
         sys.exit(130)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        sys.exit(1)

@@ -18,6 +18,7 @@ import sys
 
 SPANS = ("measured", "measured_idle", "measured_turns", "measured_oracle")
 REST = "(rest)"
+LEAST_SAMPLES = 30
 LEAST_EXPECTED = 5     # in a cell of the chi-square test
 NEVER = 1e-6
 POINTS = 5
@@ -57,7 +58,7 @@ def errors(run, shares, samples):
     """Of the shares to the true ones, in points; noise is that of as many random
     samples.  Nothing where there is nothing to compare."""
     total, whole = sum(shares.values()), sum(run["truth"].values())
-    if total <= 0 or samples <= 0 or whole <= 0 or len(run["truth"]) < 2:
+    if total <= 0 or samples < LEAST_SAMPLES or whole <= 0 or len(run["truth"]) < 2:
         return {}
     true = {name: max(0.0, value) / whole for name, value in run["truth"].items()}
     seen = {name: shares.get(name, 0) / total for name in true}

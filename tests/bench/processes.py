@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Processes that the bench starts, their CPU time, and the line to the program."""
+import glob
 import json
 import os
 import re
@@ -78,13 +79,23 @@ class Child:
         os.close(self.pidfd)
 
 
-def end_program(pidfd):
-    """A program that its sampler left behind; most have ended long ago."""
-    try:
-        signal.pidfd_send_signal(pidfd, signal.SIGKILL)
-    except ProcessLookupError:
-        pass
-    os.close(pidfd)
+def end_programs(folder):
+    """Those that a sampler left behind: the folder of the run is in their arguments."""
+    for path in glob.glob("/proc/[0-9]*/cmdline"):
+        try:
+            pidfd = os.pidfd_open(int(path.split("/")[2]))
+        except OSError:
+            continue
+        try:
+            # What is held cannot be another process of the same number any more.
+            with open(path, "rb") as f:
+                ours = folder.encode() in f.read().split(b"\0")
+            if ours:
+                signal.pidfd_send_signal(pidfd, signal.SIGKILL)
+        except OSError:
+            pass  # it has ended
+        finally:
+            os.close(pidfd)
 
 
 class Channel:
@@ -107,7 +118,8 @@ class Channel:
             if self.fds[0] in ready:
                 self.text += os.read(self.fds[0], 65536)
             elif ready:
-                raise Failed("ended before the program did: " + child.last_words())
+                raise Failed("ended with status %d before the program did: %s" % (
+                    child.process.wait(), child.last_words()))
             else:
                 raise Failed("the program was not heard of within %d s" % seconds)
         line, self.text = self.text.split(b"\n", 1)

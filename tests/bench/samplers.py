@@ -231,7 +231,7 @@ class Austin(Peer):
         interval = "%dus" % (1000000 // int(job.rate))
         more = ["-s"] if job.event == "cpu" else []
         more += ["-C"] if job.workload == "pool" else []
-        return [self.path, "-t", "2s", "-i", interval, "-o", job.output] + \
+        return [self.path, "-t", "10s", "-i", interval, "-o", job.output] + \
             more + job.command()
 
     def account(self, run, job, child, lived):

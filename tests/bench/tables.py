@@ -18,6 +18,7 @@ COLUMNS = (  # title, unit or second line, width, key, format, in Markdown
     ("all", "%", 6, "all_pct", ".2f", True),
     ("ends", "ms", 5, "ends_ms", ".0f", True),
     ("got", "Hz", 8, "got_hz", ".0f", True),
+    ("cpu", "us/got", 6, "us_a_tick", ".1f", True),
     ("appr", "%", 5, "approximate_pct", ".2f", True),
     ("wrong", "%", 5, "impossible_pct", ".2f", True),
     ("late", "%", 5, "late_pct", ".2f", False),
@@ -41,6 +42,7 @@ all     cpu % and what the program uses more than bare: perf's work shows here a
 ends    CPU of the profiler before and after the work: start-up, last writing
 got     ticks a second; of peers, samples a second of a thread that runs: more than
         asked where waiting threads are taken for running ones
+us/got  the same CPU a tick: where CPUs are busy, some get fewer ticks than others
 appr    samples marked approximate; of peers, those they call failed; of perf, those
         without a Python frame
 wrong   impossible stacks shown as good, of all; 0 of n: below 3/n at 95 %
@@ -49,6 +51,7 @@ lost    samples that could not be sent, the most of any run
 RSS+    resident memory of the program over bare; ring: the shared part of it
 error   mean difference to the program's own account, in points of its time;
         noise: what as many random samples would show
+        perf counts CPU time, so where CPUs are busy it is off against a wall clock
 chance  of a perfect sampler to be as far off, over all runs (chi-square over the
         functions); not at max, where samples are not independent, and worth little
         where no CPU is free: ticks are late then, and missed many at a time"""
@@ -87,6 +90,8 @@ def figures(rate, name, runs, bare):
         row[key] = median([r.get(key) for r, _ in both])
     lost = [r["lost"] for r, _ in both if "lost" in r]
     row["lost"] = max(lost) if lost else None
+    row["us_a_tick"] = median([1e4 * r["cpu_pct"] / r["got_hz"] for r, _ in both
+                               if r.get("got_hz")])
     for key, of in (("slow", "elapsed"), ("program_cpu", "cpu")):
         ratios = [(r[of] / r["done"]) / (b[of] / b["done"]) for r, b in both
                   if b[of] > 0]
@@ -128,14 +133,30 @@ def notes_of(row):
 
 def cost_cell(row):
     """perf works in the program's time, so what that uses more is taken for it."""
-    key = "all_pct" if row.get("tool", "").startswith("perf") else "cpu_pct"
-    return "" if row.get(key) is None else "%.1f" % row[key]
+    if row.get("tool", "").startswith("perf"):
+        return "" if row.get("all_pct") is None else "%.1f" % row["all_pct"]
+    if row.get("us_a_tick") is None:
+        return "" if row.get("cpu_pct") is None else "%.1f" % row["cpu_pct"]
+    return "%.1f (%.0f)" % (row["cpu_pct"], row["us_a_tick"])
 
 
 def error_cell(row):
     if row.get("error_pp") is None:
         return ""
     return "%.2f (%.2f)" % (row["error_pp"], row["noise_pp"])
+
+
+def impossible_cell(row):
+    if row.get("impossible_pct") is None:
+        return ""
+    return "%.1f of %d" % (row["impossible_pct"], row["judged"])
+
+
+SUMMARIES = (
+    ("CPU of the profiler, % of a core (microseconds a tick)", cost_cell),
+    ("Mean error, points (noise)", error_cell),
+    ("Impossible stacks shown as good, %", impossible_cell),
+)
 
 
 class Text:
@@ -221,18 +242,18 @@ class Markdown:
         print("\n```\n%s\n```" % LEGEND)
 
     def summary(self, table, titles):
-        """The two questions asked first, at the usual rate: a row for each program."""
+        """The questions asked first, at the usual rate: a row for each program."""
         rows = [row for row in table if row["rate"] == SUMMARY_RATE]
         tools = list(dict.fromkeys(row["tool"] for row in rows))
-        for title, cell_of in (("CPU of the profiler, % of a core", cost_cell),
-                               ("Mean error, points (noise)", error_cell)):
+        for title, cell_of in SUMMARIES:
             print("\n**%s, at %s Hz**\n" % (title, SUMMARY_RATE))
             self.line(["program"] + tools)
             self.line(["---"] + ["--:"] * len(tools))
             for workload in dict.fromkeys(row["workload"] for row in rows):
                 found = {row["tool"]: row for row in rows if row["workload"] == workload}
-                self.line([titles[workload]] + [cell_of(found.get(tool, {}))
-                                                for tool in tools])
+                cells = [cell_of(found.get(tool, {})) for tool in tools]
+                if any(cells):
+                    self.line([titles[workload]] + cells)
 
     def goals(self, rows):
         print()
