@@ -407,11 +407,12 @@ def parse_arguments():
 
 
 def choose_rows(options):
-    rows = ALL if options.full or options.rate else MAIN
-    rows = sorted((row for row in rows
-                   if (not options.workload or row[0] in options.workload)
-                   and (not options.rate or row[1] in options.rate)),
-                  key=lambda row: list(WORKLOADS).index(row[0]))
+    wanted = options.workload or WORKLOADS
+    rows = [row for row in (ALL if options.full or options.rate else MAIN)
+            if row[0] in wanted and (not options.rate or row[1] in options.rate)]
+    if not rows and not options.rate:
+        rows = [row for row in ALL if row[0] in wanted and row[1] == "1000"]
+    rows.sort(key=lambda row: list(WORKLOADS).index(row[0]))
     if not rows:
         sys.exit("bench: no row is left")
     return rows

@@ -250,7 +250,8 @@ class Markdown:
             self.line(["program"] + tools)
             self.line(["---"] + ["--:"] * len(tools))
             for workload in dict.fromkeys(row["workload"] for row in rows):
-                found = {row["tool"]: row for row in rows if row["workload"] == workload}
+                found = {row["tool"]: row for row in rows
+                         if row["workload"] == workload}
                 cells = [cell_of(found.get(tool, {})) for tool in tools]
                 if any(cells):
                     self.line([titles[workload]] + cells)

@@ -6,10 +6,11 @@ usage: workloads.py NAME SECONDS [--limit SECONDS] [--channel FOLDER]
 SECONDS is nominal: it fixes how much is done, not how long that takes.  The result is
 one JSON object: the time the work took (start-up is not in it), the CPU time, how much
 of the work was done (less than 1 where --limit stopped it), what memory the process had
-at the end, and the time spent in each function that is to be found again in a profile
-(of "oracle", which function calls which).  Without --channel it is printed.  With it,
-FOLDER has two FIFOs: the program writes a line to `up` when it is ready, begins at a
-byte from `down`, writes the result to `up`, and ends at a second byte.
+at the end, and the time spent in each function that is to be found again in a profile,
+with what that may be off by (of "oracle", which function calls which).  Without
+--channel it is printed.  With it, FOLDER has two FIFOs: the program writes a line to
+`up` when it is ready, begins at a byte from `down`, writes the result to `up`, and ends
+at a second byte.
 
 The account is kept where the functions are called, by a clock: of the wall for one
 busy thread, of the thread's CPU for several threads or processes.  What lies between
