@@ -5,6 +5,7 @@ tests_cli_check_parts_SOURCES = tests/cli/check-parts.c
 tests_cli_check_parts_LDADD = $(LIBPYSTACK)
 
 cli_tests = \
+	tests/cli/bench.bats \
 	tests/cli/control.bats \
 	tests/cli/doctor.bats \
 	tests/cli/dump.bats \
