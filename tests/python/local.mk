@@ -48,6 +48,7 @@ EXTRA_DIST += \
 	tests/python/apps/under.py \
 	tests/python/apps/waiter.py \
 	tests/python/apps/wsgi.py \
+	tests/python/check-churn.py \
 	tests/python/check-reuse.py \
 	tests/python/compare-depths.py \
 	tests/python/compare-parked.py \
