@@ -371,6 +371,8 @@ void cpu_close(struct core *c, struct thread *t);
 unsigned cpu_comm(struct core *c, uint32_t tid, char *text);
 /* At the end of a tick: account for it and, when the window is over, look. */
 void cpu_tick(struct core *c);
+/* The first checkpoint of a thread. */
+void cpu_begin(struct core *c, struct thread *t);
 /* A last checkpoint for a thread that has ended, and for all at a cut. */
 void cpu_checkpoint(struct core *c, struct thread *t, bool look_now);
 void cpu_checkpoint_all(struct core *c);

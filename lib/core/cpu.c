@@ -28,6 +28,7 @@ enum {
 	CHECKPOINT_NS = 1000000000,
 	OPEN_READ = 0x80000, /* O_RDONLY | O_CLOEXEC */
 	FILE_BYTES = 512,
+	NEW_THREAD_SLACK_NS = 1000000,
 };
 
 /* "TID/file" below the task directory: a descriptor, or -errno. */
@@ -203,9 +204,22 @@ static void send_checkpoint(struct core *c, struct thread *t)
 }
 
 /*
- * look_now: a last word at the end of a thread, or the first for one that is older
- * than the sampler.  A new thread begins at 0, whatever it used so far.
+ * A new thread begins at 0, whatever it used so far.  One that is older than the
+ * sampler, or that has used more than there was time for since the last tick, begins
+ * where it stands: only its thread state is new, as of a thread of C that comes into
+ * Python again and again.
  */
+void cpu_begin(struct core *c, struct thread *t)
+{
+	int64_t most = c->now_ns - c->last_tick_ns + NEW_THREAD_SLACK_NS;
+	uint64_t cpu, runs;
+
+	cpu_checkpoint(c, t,
+		c->older || !read_schedstat(t, &cpu, &runs) || cpu > (uint64_t)most);
+}
+
+/* look_now: a last word at the end of a thread, or the first for one that is older than
+ * its thread state. */
 void cpu_checkpoint(struct core *c, struct thread *t, bool look_now)
 {
 	if (look_now)

@@ -289,7 +289,7 @@ static void enter_thread(struct core *c, const struct interpreter *in, uint64_t 
 	}
 	c->next_thread_id++;
 	index_insert(c, t);
-	cpu_checkpoint(c, t, c->older);
+	cpu_begin(c, t);
 }
 
 void thread_end(struct core *c, struct thread *t)
@@ -353,7 +353,8 @@ static void list_thread(struct core *c, const struct interpreter *in, uint64_t t
 	}
 }
 
-/* Only with several interpreters: which thread states share a kernel thread? */
+/* Only with several interpreters: which thread states share a kernel thread?  Asked at
+ * each listing. */
 static void mark_twins(struct core *c)
 {
 	for (uint32_t i = 0; i < c->thread_count; i++) {
@@ -364,7 +365,11 @@ static void mark_twins(struct core *c)
 
 			if (b->id == 0 || b->tid != a->tid || b->tid == 0)
 				continue;
-			(a->last_held < b->last_held ? a : b)->twin = true;
+			struct thread *twin = a->last_held < b->last_held ? a : b;
+
+			twin->twin = true;
+			/* What their thread uses is the other one's. */
+			twin->anew = true;
 		}
 	}
 }
