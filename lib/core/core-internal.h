@@ -88,7 +88,8 @@ struct thread {
 	uint64_t running_ticks; /* of closed runs, since the last checkpoint */
 	uint64_t checkpoint_cpu_ns;
 	int64_t checkpoint_ns;
-	bool anew; /* the next checkpoint begins anew: a pause was before it */
+	bool anew;  /* the next checkpoint begins anew: a pause was before it */
+	bool brief; /* not of its kernel thread's beginning, and no checkpoint yet */
 };
 
 /* A GIL and what its ledger said last. */
@@ -318,6 +319,8 @@ bool thread_linked(struct core *c, const struct thread *t);
 /* Is it still this thread's state?  Its memory may be used again at once. */
 bool thread_same(struct core *c, const struct thread *t);
 void thread_end(struct core *c, struct thread *t);
+/* End what is left in the table of its kernel thread's last time in its interpreter. */
+void thread_end_before(struct core *c, const struct thread *t);
 
 /* names.c */
 /* Send a thread, with what it is called if that can be told; once more while it has
@@ -371,10 +374,9 @@ void cpu_close(struct core *c, struct thread *t);
 unsigned cpu_comm(struct core *c, uint32_t tid, char *text);
 /* At the end of a tick: account for it and, when the window is over, look. */
 void cpu_tick(struct core *c);
-/* The first checkpoint of a thread. */
+/* The first checkpoint of a thread, the last one, and one for all at a cut. */
 void cpu_begin(struct core *c, struct thread *t);
-/* A last checkpoint for a thread that has ended, and for all at a cut. */
-void cpu_checkpoint(struct core *c, struct thread *t, bool look_now);
+void cpu_finish(struct core *c, struct thread *t);
 void cpu_checkpoint_all(struct core *c);
 /* Account for all until now, as a pause or another file follows. */
 void cpu_settle(struct core *c);
@@ -383,6 +385,8 @@ void cpu_resume(struct core *c);
 /* Is this thread on a CPU although it does not hold the GIL? */
 bool cpu_runs_outside(struct core *c, struct thread *t);
 int64_t cpu_of_program(struct core *c);
+/* When a thread began, clock ticks since boot; 0 when it cannot be read. */
+uint64_t cpu_start_ticks(struct core *c, uint32_t tid);
 /* The letter of the main thread's state, or '?'. */
 char cpu_main_state(struct core *c);
 /* Size of the address space in a stat file, bytes; 0 when it cannot be read. */

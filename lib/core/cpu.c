@@ -145,6 +145,25 @@ uint64_t cpu_address_space(int stat_fd)
 	return number(&at, end);
 }
 
+uint64_t cpu_start_ticks(struct core *c, uint32_t tid)
+{
+	/* The 20th behind the name. */
+	enum { NUMBERS_BEFORE = 18 };
+	int fd = open_of_thread(c, tid, "stat");
+	char text[FILE_BYTES];
+	const char *at;
+	long n = behind_name(fd, text, &at);
+	const char *end = at + n;
+
+	if (fd > 0)
+		(void)sys_close(fd);
+	if (n <= 0)
+		return 0;
+	for (int i = 0; i < NUMBERS_BEFORE; i++)
+		(void)number(&at, end);
+	return number(&at, end);
+}
+
 char cpu_main_state(struct core *c)
 {
 	return state_letter(c->stat_fd);
@@ -197,7 +216,7 @@ static void send_checkpoint(struct core *c, struct thread *t)
 		record_number(&r, REC_CPU_ANEW);
 	if (!record_put(c, &r, false))
 		return;
-	t->anew = false;
+	t->anew = t->brief = false;
 	t->checkpoint_cpu_ns = t->cpu_ns;
 	t->checkpoint_ns = c->now_ns;
 	t->running_ticks = 0;
@@ -214,16 +233,24 @@ void cpu_begin(struct core *c, struct thread *t)
 	int64_t most = c->now_ns - c->last_tick_ns + NEW_THREAD_SLACK_NS;
 	uint64_t cpu, runs;
 
-	cpu_checkpoint(c, t,
-		c->older || !read_schedstat(t, &cpu, &runs) || cpu > (uint64_t)most);
+	/* What it used between two thread states is no Python's. */
+	t->anew = c->older || !read_schedstat(t, &cpu, &runs) || cpu > (uint64_t)most;
+	bool brief = t->anew && !c->older;
+
+	if (t->anew)
+		(void)read_schedstat(t, &t->cpu_ns, &t->run_count);
+	send_checkpoint(c, t);
+	t->brief = brief;
 }
 
-/* look_now: a last word at the end of a thread, or the first for one that is older than
- * its thread state. */
-void cpu_checkpoint(struct core *c, struct thread *t, bool look_now)
+/*
+ * The last word.  Of one that was in Python for a moment, half a stratum is missing in
+ * front: what it was seen at tells more than what it used behind that.
+ */
+void cpu_finish(struct core *c, struct thread *t)
 {
-	if (look_now)
-		(void)read_schedstat(t, &t->cpu_ns, &t->run_count);
+	(void)read_schedstat(t, &t->cpu_ns, &t->run_count);
+	t->anew |= t->brief;
 	send_checkpoint(c, t);
 }
 

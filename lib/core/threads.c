@@ -297,7 +297,7 @@ void thread_end(struct core *c, struct thread *t)
 	struct record r;
 
 	run_close(c, t);
-	cpu_checkpoint(c, t, true);
+	cpu_finish(c, t);
 	cpu_close(c, t);
 	record_begin(&r, REC_THREAD_END);
 	record_number(&r, t->id);
@@ -329,6 +329,18 @@ bool thread_same(struct core *c, const struct thread *t)
 
 	return load64(t->ts + c->layout.ts_thread_id, &pthread) &&
 	       pthread == t->pthread && kernel_id(c, t->ts, pthread) == t->tid;
+}
+
+void thread_end_before(struct core *c, const struct thread *t)
+{
+	for (uint32_t i = 0; i < c->thread_count; i++) {
+		struct thread *before = &c->threads[i];
+
+		if (before->id != 0 && before->tid == t->tid && before != t &&
+			before->interpreter == t->interpreter &&
+			!thread_linked(c, before))
+			thread_end(c, before);
+	}
 }
 
 /* A thread state seen in a listing. */

@@ -538,6 +538,7 @@ static void add_named(struct buf *b, uint32_t number, uint32_t interpreter,
 	buf_add_uvarint(&payload, 100 + number);
 	buf_add_uvarint(&payload, 0x5000);
 	buf_add_uvarint(&payload, interpreter);
+	buf_add_uvarint(&payload, 0);
 	buf_add_uvarint(&payload, by);
 	buf_add_uvarint(&payload, width);
 	buf_add(&payload, bytes, size);
