@@ -58,6 +58,76 @@ check_called() { # python
     each_python check_called
 }
 
+make_visits() {
+    cat > visits.c <<'C'
+#include <pthread.h>
+#include <sys/prctl.h>
+#include <time.h>
+#include <unistd.h>
+
+static void (*call)(void);
+static int times;
+
+static void *visit(void *name)
+{
+	prctl(PR_SET_NAME, name, 0, 0, 0);
+	for (int i = 0; i < times; i++) {
+		call();
+		usleep(1000);
+	}
+	return NULL;
+}
+
+void begin(void (*f)(void), int n, pthread_t *ret, char *name)
+{
+	call = f;
+	times = n;
+	pthread_create(ret, NULL, visit, name);
+}
+
+void end(pthread_t thread)
+{
+	pthread_join(thread, NULL);
+}
+C
+    "$CC" -shared -fPIC -o visits.so visits.c -lpthread || return
+    cat > visits.py <<'PY'
+import ctypes, time
+visits = ctypes.CDLL("./visits.so")
+visits.end.argtypes = [ctypes.c_ulong]
+
+def in_visit():
+    end = time.perf_counter() + 0.004
+    while time.perf_counter() < end:
+        pass
+
+call = ctypes.CFUNCTYPE(None)(in_visit)
+threads = [ctypes.c_ulong(), ctypes.c_ulong()]
+for thread, name in zip(threads, (b"visitor-1", b"visitor-2")):
+    visits.begin(call, 200, ctypes.byref(thread), name)
+for thread in threads:
+    visits.end(thread)
+print("DONE")
+PY
+}
+
+# Each visit has a thread state of its own; no more than one at a time has the GIL.
+check_visits() { # python
+    record --no-adaptive -F 500 -o f -- "$1" visits.py > out 2> err || return
+    grep -qx DONE out && grep -q ' 3 threads,' err || return
+    "$PYSTACK" report --no-children -s thread,tid -i f > report || return
+    [ "$(grep -cE ' visitor-[12] +[0-9]+$' report)" -eq 2 ] || return
+    awk '/^#   CPython/ { for (i = 1; i < NF; i++) if ($(i + 1) == "s,") all = $i }
+        /^# cpu: .* s running/ && cpu == "" { cpu = $3 }
+        END { printf "%.2f s running in %.2f s\n", cpu, all; exit !(cpu > 0.1 && cpu < 1.2 * all) }' \
+        report
+}
+
+@test "threads of C that come into Python again and again: a row each, no time twice" {
+    make_visits
+    each_python check_visits
+}
+
 # The interpreters of interpreters.py, each with functions of its own.
 check_interpreters() { # python
     local kind wanted
