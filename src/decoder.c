@@ -84,6 +84,8 @@ struct pending {
 /* A thread, and a run of it that may still grow. */
 struct thread {
 	struct decoder_thread t;
+	uint64_t began;   /* of the kernel's thread, clock ticks; 0: not told */
+	uint32_t same_as; /* number of the one that it is again; 0: of none */
 	struct file_run run;
 	bool open;
 	uint64_t end; /* tick behind the last run received */
@@ -107,7 +109,8 @@ struct decoder {
 	struct node *nodes;
 	size_t node_count, node_capacity;
 	uint64_t epoch_bytes;
-	struct thread *threads; /* by the task's number, from 1 */
+	struct thread *threads;  /* by the task's number, from 1 */
+	struct hash_index known; /* of those of which it is told when they began */
 	size_t thread_count, thread_capacity;
 	uint32_t *path; /* nodes still to be written, leaf first */
 	size_t path_capacity;
@@ -164,6 +167,7 @@ void decoder_free(struct decoder *d)
 	for (size_t i = 0; i < d->thread_count; i++)
 		free(d->threads[i].name);
 	free(d->threads);
+	hash_index_done(&d->known);
 	free(d->pending);
 	free(d->path);
 	free(d->late);
@@ -496,6 +500,9 @@ static void get_name(struct thread *t, struct varint_reader *v)
 		v->bad = true;
 		return;
 	}
+	/* What the kernel has says less. */
+	if (by < t->t.named)
+		return;
 	_cleanup_free_ char *name = xmalloc(py_utf8_bound(width, size) + 1);
 	size_t length = width == 0 ? copy_utf8(v->at, size, name)
 				   : py_utf8_from(width, v->at, size, name);
@@ -522,12 +529,67 @@ static void take_name(const struct decoder *d, struct thread *t)
 	}
 }
 
+static uint64_t hash_known(const struct decoder_thread *t, uint64_t began)
+{
+	return hash_mix(hash_mix(t->tid, began), t->python_id);
+}
+
+static uint64_t hash_of_known(uint32_t entry, const void *context)
+{
+	const struct thread *t = &((const struct decoder *)context)->threads[entry];
+
+	return hash_known(&t->t, t->began);
+}
+
+/* A thread of the kernel's that has been in the same interpreter before. */
+static struct thread *find_earlier(
+	struct decoder *d, const struct decoder_thread *t, uint64_t began)
+{
+	uint32_t at = (uint32_t)hash_known(t, began), entry;
+
+	while (hash_index_next(&d->known, &at, &entry)) {
+		struct thread *k = &d->threads[entry];
+
+		if (k->began == began && k->t.tid == t->tid && k->t.ended &&
+			k->t.python_id == t->python_id &&
+			k->t.interpreter == t->interpreter)
+			return k;
+	}
+	return NULL;
+}
+
+/* It comes again, or its name is known only now. */
+static void get_again(struct decoder *d, struct thread *t, struct varint_reader *v)
+{
+	t->t.ended = false;
+	if (v->at < v->end)
+		get_name(t, v);
+	write_thread(d, t);
+}
+
+static void get_new(struct decoder *d, struct thread *t, struct varint_reader *v)
+{
+	t->t.file_thread = ++*d->next_thread;
+	if (v->at < v->end)
+		get_name(t, v);
+	else if (t->t.interpreter != 0)
+		take_name(d, t);
+	d->stats.threads++;
+	write_thread(d, t);
+	if (t->began != 0)
+		hash_index_add(&d->known, hash_known(&t->t, t->began),
+			(uint32_t)(t - d->threads), hash_of_known, d);
+}
+
 static void get_thread(struct decoder *d, struct varint_reader *v)
 {
 	uint32_t number = varint_get_max(v, MAX_THREADS);
-	uint32_t tid = varint_get_max(v, INT32_MAX);
-	uint64_t python_id = varint_get(v);
-	uint64_t interpreter = varint_get(v);
+	struct decoder_thread k = { 0 };
+
+	k.tid = varint_get_max(v, INT32_MAX);
+	k.python_id = varint_get(v);
+	k.interpreter = varint_get(v);
+	uint64_t began = !v->bad && v->at < v->end ? varint_get(v) : 0;
 
 	if (v->bad || number == 0 || number > d->thread_count + 65536) {
 		v->bad = true;
@@ -535,42 +597,41 @@ static void get_thread(struct decoder *d, struct varint_reader *v)
 	}
 	struct thread *t = element(
 		&d->threads, &d->thread_count, &d->thread_capacity, sizeof(*t), number);
+	struct thread *earlier = began != 0 ? find_earlier(d, &k, began) : NULL;
 
-	/* Said again: its name is known now. */
-	if (t->t.file_thread != 0 && t->t.tid == tid && t->t.python_id == python_id &&
-		t->t.interpreter == interpreter && v->at < v->end) {
-		get_name(t, v);
-		write_thread(d, t);
-		return;
-	}
-	if (t->t.file_thread != 0 || *d->next_thread >= FILE_THREADS_MAX) {
+	if (t->t.file_thread != 0 && t->t.tid == k.tid &&
+		t->t.python_id == k.python_id && t->t.interpreter == k.interpreter &&
+		!t->t.ended && v->at < v->end) {
+		get_again(d, t, v);
+	} else if (t->t.file_thread != 0 || t->same_as != 0) {
 		v->bad = true;
-		return;
+	} else if (earlier != NULL) {
+		t->same_as = (uint32_t)(earlier - d->threads) + 1;
+		get_again(d, earlier, v);
+	} else if (*d->next_thread >= FILE_THREADS_MAX) {
+		v->bad = true;
+	} else {
+		t->t = k;
+		t->began = began;
+		get_new(d, t, v);
 	}
-	t->t = (struct decoder_thread){
-		.file_thread = ++*d->next_thread,
-		.tid = tid,
-		.python_id = python_id,
-		.interpreter = interpreter,
-	};
-	if (v->at < v->end)
-		get_name(t, v);
-	else if (interpreter != 0)
-		take_name(d, t);
-	d->stats.threads++;
-	write_thread(d, t);
 }
 
 static struct thread *thread_of(struct decoder *d, struct varint_reader *v)
 {
 	uint32_t number = varint_get_max(v, MAX_THREADS);
 
-	if (v->bad || number == 0 || number > d->thread_count ||
-		d->threads[number - 1].t.file_thread == 0) {
+	struct thread *t = !v->bad && number != 0 && number <= d->thread_count
+				   ? &d->threads[number - 1]
+				   : NULL;
+
+	if (t != NULL && t->same_as != 0)
+		t = &d->threads[t->same_as - 1];
+	if (t == NULL || t->t.file_thread == 0) {
 		v->bad = true;
 		return NULL;
 	}
-	return &d->threads[number - 1];
+	return t;
 }
 
 static void get_thread_end(struct decoder *d, struct varint_reader *v)
@@ -658,6 +719,9 @@ static void settle_account(struct decoder *d, const struct pending *p)
 		.lost = p->lost,
 	};
 
+	/* One that has come again begins behind where it stood. */
+	if (t->accounted && c.cpu_ns < t->account.cpu_ns)
+		return;
 	/* The run before it ends here, so that no run spans an account. */
 	close_run(d, t);
 	need_thread(d, t);

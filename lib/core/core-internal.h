@@ -117,7 +117,8 @@ struct thread {
 	uint64_t running_ticks; /* of closed runs, since the last checkpoint */
 	uint64_t checkpoint_cpu_ns;
 	int64_t checkpoint_ns;
-	bool anew; /* the next checkpoint begins anew: a pause was before it */
+	bool anew;  /* the next checkpoint begins anew: a pause was before it */
+	bool brief; /* not of its kernel thread's beginning, and no checkpoint yet */
 };
 
 /* A GIL and what its ledger said last. */
@@ -403,6 +404,8 @@ bool thread_linked(struct core *c, const struct thread *t);
 /* Is it still this thread's state?  Its memory may be used again at once. */
 bool thread_same(struct core *c, const struct thread *t);
 RARE void thread_end(struct core *c, struct thread *t);
+/* End what is left in the table of its kernel thread's last time in its interpreter. */
+void thread_end_before(struct core *c, const struct thread *t);
 
 /* names.c */
 /* Send a thread, with what it is called if that can be told; once more while it has
@@ -480,6 +483,8 @@ bool cpu_runs_inside(struct core *c, struct thread *t);
 bool cpu_may_run(const struct core *c, const struct thread *t);
 bool cpu_asks(const struct core *c, const struct thread *t);
 int64_t cpu_of_program(struct core *c);
+/* When a thread began, clock ticks since boot; 0 when it cannot be read. */
+uint64_t cpu_start_ticks(struct core *c, uint32_t tid);
 /* The letter of the main thread's state, or '?'. */
 char cpu_main_state(struct core *c);
 /* Size of the address space in a stat file, bytes; 0 when it cannot be read. */

@@ -215,6 +215,25 @@ uint64_t cpu_address_space(int stat_fd)
 	return number(&at, end);
 }
 
+uint64_t cpu_start_ticks(struct core *c, uint32_t tid)
+{
+	/* The 20th behind the name. */
+	enum { NUMBERS_BEFORE = 18 };
+	int fd = open_of_thread(c, tid, "stat");
+	char text[FILE_BYTES];
+	const char *at;
+	long n = behind_name(fd, text, &at);
+	const char *end = at + n;
+
+	if (fd > 0)
+		(void)sys_close(fd);
+	if (n <= 0)
+		return 0;
+	for (int i = 0; i < NUMBERS_BEFORE; i++)
+		(void)number(&at, end);
+	return number(&at, end);
+}
+
 char cpu_main_state(struct core *c)
 {
 	return state_letter(c->stat_fd);
@@ -295,7 +314,7 @@ static void send_checkpoint(struct core *c, struct thread *t)
 	record_number(&r, t->lost);
 	if (!record_put(c, &r, false))
 		return;
-	t->anew = false;
+	t->anew = t->brief = false;
 	t->checkpoint_cpu_ns = t->cpu_ns;
 	t->checkpoint_ns = c->now_ns;
 	t->running_ticks = 0;
@@ -327,19 +346,26 @@ static bool is_older(const struct core *c, const struct thread *t)
 
 /*
  * A new thread begins at 0, whatever it used so far.  Of one that is older than the
- * sampler, or than its thread state, what it used before is not counted: C code that
- * calls Python now and then may have a new state each time.  What the first thread used
- * while the interpreter came up is counted, and no tick saw it.
+ * sampler, or than its thread state, what it used before is nobody's: C code that calls
+ * Python now and then may have a new state each time.  What the first thread used while
+ * the interpreter came up is counted, and no tick saw it.
  */
 void cpu_begin(struct core *c, struct thread *t)
 {
-	if (c->older && since_start(c, t)) {
+	bool from_start = c->older && since_start(c, t);
+
+	if (from_start) {
 		t->cpu_ns = (uint64_t)c->first_program_cpu;
 		send_checkpoint(c, t);
 	}
 	if (read_account(c, t) && !is_older(c, t))
 		t->cpu_ns = t->run_count = t->delay_ns = 0;
+	else
+		t->anew = !from_start;
+	bool brief = t->anew && !c->older;
+
 	send_checkpoint(c, t);
+	t->brief = brief;
 	sample_attend(c, t);
 }
 
@@ -372,10 +398,15 @@ static bool last_look(struct core *c, struct thread *t)
 	return there;
 }
 
+/*
+ * Of one that was in Python for a moment, half a stratum is missing in front: what it
+ * was seen at tells more than what it used behind that.
+ */
 void cpu_end(struct core *c, struct thread *t)
 {
 	if (last_look(c, t))
 		c->ended[c->ended_count++ % MAX_ENDED] = t->tid;
+	t->anew |= t->brief;
 	send_checkpoint(c, t);
 }
 

@@ -213,12 +213,19 @@ bool thread_announce(struct core *c, struct thread *t)
 	uint8_t *bare = r.at;
 
 	t->name_tries++;
-	if (!append_python_name(c, t, &r, &later)) {
+	/* One that threading has started is none that was here before. */
+	record_number(&r, 0);
+	bool named = append_python_name(c, t, &r, &later);
+
+	if (!named) {
 		r.at = bare;
-		if (!later)
-			append_kernel_name(c, t, &r);
+		record_number(&r, later ? 0 : cpu_start_ticks(c, t->tid));
 	}
-	if (r.at != bare || !later)
+	if (!named && !later) {
+		append_kernel_name(c, t, &r);
+		thread_end_before(c, t);
+	}
+	if (named || !later)
 		t->name_tries = NAME_TRIES;
-	return (again && r.at == bare) || record_put(c, &r, false);
+	return (again && !named && later) || record_put(c, &r, false);
 }

@@ -359,6 +359,18 @@ bool thread_same(struct core *c, const struct thread *t)
 	return read_ids(c, t->ts, &ids) && same_ids(c, t, &ids);
 }
 
+void thread_end_before(struct core *c, const struct thread *t)
+{
+	for (uint32_t i = 0; i < c->thread_count; i++) {
+		struct thread *before = &c->threads[i];
+
+		if (before->id != 0 && before->tid == t->tid && before != t &&
+			before->interpreter == t->interpreter &&
+			!thread_linked(c, before))
+			thread_end(c, before);
+	}
+}
+
 static void ask_for(uint64_t address)
 {
 	__builtin_prefetch((const void *)(uintptr_t)address);
@@ -434,7 +446,8 @@ static void list_of(struct core *c, struct interpreter *in)
 	}
 }
 
-/* Only with several interpreters: which thread states share a kernel thread? */
+/* Only with several interpreters: which thread states share a kernel thread?  Asked at
+ * each listing. */
 static void mark_twins(struct core *c)
 {
 	for (uint32_t i = 0; i < c->thread_count; i++) {
@@ -445,7 +458,11 @@ static void mark_twins(struct core *c)
 
 			if (b->id == 0 || b->tid != a->tid || b->tid == 0)
 				continue;
-			(a->last_held < b->last_held ? a : b)->twin = true;
+			struct thread *twin = a->last_held < b->last_held ? a : b;
+
+			twin->twin = true;
+			/* What their thread uses is the other one's. */
+			twin->anew = true;
 		}
 	}
 }

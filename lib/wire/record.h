@@ -37,9 +37,10 @@ enum record_type {
 	REC_NODE = 3,
 
 	/* A thread: id, kernel thread id, pthread_t, interpreter id.  Then, which may
-	 * be missing: whose name follows (enum record_name), its width as of a string,
-	 * and to the end the name as it lies in the program.  Sent again with a name
-	 * when that was not known at first. */
+	 * be missing: when the kernel's thread began, clock ticks since boot (0: not
+	 * told), by which one that comes again is known; whose name follows (enum
+	 * record_name), its width as of a string, and to the end the name as it lies in
+	 * the program.  Sent again with a name when that was not known at first. */
 	REC_THREAD = 4,
 
 	/* A thread has ended: id, first tick at which it was not there. */

@@ -201,6 +201,9 @@ static void make_rings(void)
 		add_record(&b, REC_CLOCK, "uu", U(5000), U(1000));
 		add_code(&b);
 		add_record(&b, REC_THREAD, "uuuu", U(1), U(77), U(0x7000), U(0));
+		/* Named "A" with two bytes a character. */
+		add_record(&b, REC_THREAD, "uuuuuuuuu", U(2), U(78), U(0x7000), U(0),
+			U(99), U(REC_NAME_THREADING), U(2), U('A'), U(0));
 		add_record(&b, REC_RUN, "uuuuuu", U(1), U(2), U(3), U(3), U(0), U(8));
 		add_record(&b, REC_RUN, "uuuuuu", U(1), U(4), U(0), U(0), U(8), U(2));
 		add_record(&b, REC_CPU, "uuuu", U(1), U(10), U(123456), U(5));

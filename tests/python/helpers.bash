@@ -70,6 +70,28 @@ collapsed() {
     "$PYSTACK" script --format collapsed "$@"
 }
 
+# What called.py's threads are called: "NAME FUNCTION" a line.
+called_names() {
+    {
+        printf '%s\n' 'plain in_wide_0' 'naïve ü in_wide_1' '名前-線 in_wide_2' \
+            'snake 🐍 in_wide_3' 'red,blue in_wide_5' 'tab�here in_wide_6' \
+            'after in_renamed' 'thread in_raw' 'own-name in_own' 'pool-7 in_pool' \
+            'Dummy-1 in_known'
+        printf 'long%.0s' {1..500}
+        echo ' in_wide_4'
+    } | sort
+}
+
+# The same, by a recording.
+called() { # file
+    collapsed -i "$1" --per-thread 2>/dev/null |
+        sed -nE 's/^[^;]*;(.*) [0-9]+;.*;(in_[a-z_0-9]+) .*/\1 \2/p' | sort -u
+}
+
+called_right() { # file wanted
+    called "$1" | cmp -s - "$2"
+}
+
 # Users without rights can come by what is in the test's folder.
 open_to_everyone() {
     chmod 755 "$BATS_RUN_TMPDIR" "$BATS_TEST_TMPDIR"

@@ -54,6 +54,7 @@ EXTRA_DIST += \
 	tests/python/apps/waiter.py \
 	tests/python/apps/waits.py \
 	tests/python/apps/wsgi.py \
+	tests/python/check-churn.py \
 	tests/python/check-reuse.py \
 	tests/python/compare-depths.py \
 	tests/python/compare-parked.py \

@@ -67,3 +67,38 @@ check_shares_inside() {
         [ "$status" -eq 0 ]
     done
 }
+
+# Names of threads of a few ms, and of all kinds.
+check_names_inside() {
+    local folder=${inside#"$root"} pid recorder
+    rm -f f "$inside"/stop "$inside/out"
+    chroot "$root" "$1" "$folder/churn.py" 3 > "$inside/out" &
+    pid=$!
+    wait_until 30 has_line "$inside/out" ready || return
+    record -q --no-adaptive -F 500 -o f -p $pid || return
+    wait $pid
+    grep -qx DONE "$inside/out" || return
+    collapsed -i f --per-thread > stacks
+    python3 "$here/check-churn.py" stacks || return
+    called_names > wanted
+    rm f
+    chroot "$root" "$1" "$folder/called.py" "$folder/stop" > "$inside/out" &
+    pid=$!
+    wait_until 30 has_line "$inside/out" ready || return
+    "$PYSTACK" record -q -F 200 -o f -p $pid &
+    recorder=$!
+    wait_until 30 called_right f wanted
+    touch "$inside/stop"
+    wait $pid
+    wait $recorder || return
+    called f | diff wanted -
+}
+
+@test "names of threads in another root file system" {
+    local path
+    for path in "$root"/usr/bin/python3.*[0-9]; do
+        run check_names_inside "${path#"$root"}"
+        echo "# ${path##*/}: $output" >&3
+        [ "$status" -eq 0 ]
+    done
+}

@@ -584,6 +584,7 @@ static void add_named(struct buf *b, uint32_t number, uint32_t interpreter,
 	buf_add_uvarint(&payload, 100 + number);
 	buf_add_uvarint(&payload, 0x5000);
 	buf_add_uvarint(&payload, interpreter);
+	buf_add_uvarint(&payload, 0);
 	buf_add_uvarint(&payload, by);
 	buf_add_uvarint(&payload, width);
 	buf_add(&payload, bytes, size);
@@ -591,6 +592,71 @@ static void add_named(struct buf *b, uint32_t number, uint32_t interpreter,
 	buf_add_byte(b, REC_THREAD);
 	buf_add(b, payload.data, payload.size);
 	buf_done(&payload);
+}
+
+/* A thread of the kernel's that comes into Python twice, and others that are none. */
+static void test_comes_again(void)
+{
+	static const struct {
+		uint64_t number, tid, interpreter, began;
+	} others[] = { { 4, 77, 1, 500 }, { 5, 77, 0, 501 }, { 6, 78, 0, 500 },
+		{ 7, 77, 0, 0 } };
+	struct session s;
+	struct buf b = BUF_INIT(1 << 20), got = BUF_INIT(DUMP_MAX_BYTES);
+
+	add_prelude(&b);
+	add_record(&b, REC_THREAD, "uuuuu", U(2), U(77), U(9), U(0), U(500));
+	add_run(&b, 2, 1, 1, 0, 0, 5);
+	add_record(&b, REC_CPU, "uuuu", U(2), U(5), U(1000), U(3));
+	add_record(&b, REC_THREAD_END, "uu", U(2), U(5));
+	add_record(&b, REC_THREAD, "uuuuu", U(3), U(77), U(9), U(0), U(500));
+	/* Where it stood when it ended is not told again, less is never said. */
+	add_record(&b, REC_CPU, "uuuu", U(3), U(5), U(0), U(0));
+	add_run(&b, 3, 1, 1, 0, 7, 3);
+	add_record(&b, REC_CPU, "uuuu", U(3), U(10), U(1500), U(4));
+	add_ticks(&b, 0, 10);
+	add_record(&b, REC_CUT, "uu", U(10), U(6000));
+	/* While it is here, no other one can be it. */
+	add_record(&b, REC_THREAD, "uuuuu", U(8), U(77), U(9), U(0), U(500));
+	add_record(&b, REC_THREAD_END, "uu", U(3), U(10));
+	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
+		add_record(&b, REC_THREAD, "uuuuu", others[i].number, others[i].tid,
+			U(9), others[i].interpreter, others[i].began);
+	session_begin(&s, PY_LINES_LOCATIONS);
+	tap_is(feed(&s, b.data, b.size), (int64_t)b.size, "a thread comes again");
+	tap_is((int64_t)decoder_stats(s.d)->threads, 7, "and is no new one");
+	session_end(&s, &got);
+	tap_ok(has_line(
+		       buf_text(&got), "run 2 node 1 line 0 state 0 first 0 ticks 5") &&
+			has_line(buf_text(&got),
+				"run 2 node 1 line 0 state 0 first 7 ticks 3"),
+		"its runs are one thread's");
+	tap_ok(has_line(buf_text(&got), "cpu 2 tick 5 ns 1000 runs 3") &&
+			has_line(buf_text(&got), "cpu 2 tick 10 ns 1500 runs 4") &&
+			!has_line(buf_text(&got), "cpu 2 tick 5 ns 0 runs 0"),
+		"and so is its account");
+	buf_done(&b);
+	buf_done(&got);
+
+	/* A number that stands for another cannot become one of its own. */
+	static const uint64_t numbers[] = { 2, 3 };
+	bool refused = true;
+
+	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
+		struct buf more = BUF_INIT(1 << 20), rest = BUF_INIT(DUMP_MAX_BYTES);
+
+		add_record(&more, REC_THREAD, "uuuuu", U(2), U(77), U(9), U(0), U(500));
+		add_record(&more, REC_THREAD_END, "uu", U(2), U(5));
+		add_record(&more, REC_THREAD, "uuuuu", U(3), U(77), U(9), U(0), U(500));
+		add_record(&more, REC_THREAD, "uuuuu", numbers[i], U(99), U(9), U(0),
+			U(7));
+		session_begin(&s, PY_LINES_LOCATIONS);
+		refused &= feed(&s, more.data, more.size) < 0;
+		session_end(&s, &rest);
+		buf_done(&more);
+		buf_done(&rest);
+	}
+	tap_ok(refused, "numbers that are taken are refused");
 }
 
 /* Names that come with the thread, or behind it. */
@@ -1079,6 +1145,7 @@ int main(void)
 	test_lines_of_kinds();
 	test_names();
 	test_sent_names();
+	test_comes_again();
 	test_bad_names();
 	test_bad_records();
 	test_bad_lengths();

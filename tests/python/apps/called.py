@@ -92,6 +92,7 @@ def start_pool():
 
 
 def main():
+    print("ready", flush=True)
     for n, name in enumerate(NAMES):
         scope = {"burn": burn}
         exec("def in_wide_%d():\n    burn()" % n, scope)

@@ -53,6 +53,7 @@ ids = {}
 
 
 def main():
+    print("ready", flush=True)
     end = time.time() + float(sys.argv[1])
     n = 0
     while time.time() < end:
