@@ -122,6 +122,7 @@ OUTLINE uint64_t name_of(
 	uint64_t name, type;
 
 	return py_items_of_instance(NULL, &c->layout, object, &items) &&
+			       items.keys.count <= PY_ATTRIBUTES_MAX &&
 			       is_of_thread(c, t, &items) &&
 			       item_of(c, &items, TEXT("_name"), &name) &&
 			       load64(name + c->layout.ob_type, &type) &&

@@ -18,6 +18,7 @@ python_tests = \
 	tests/python/starts.bats \
 	tests/python/states.bats \
 	tests/python/time.bats \
+	tests/python/time-cpu.bats \
 	tests/python/trees.bats \
 	tests/python/waits.bats
 EXTRA_DIST += \
@@ -25,6 +26,7 @@ EXTRA_DIST += \
 	tests/python/apps/accounts.py \
 	tests/python/apps/attributes.py \
 	tests/python/apps/busy.py \
+	tests/python/apps/callbacks.py \
 	tests/python/apps/called.py \
 	tests/python/apps/churn.py \
 	tests/python/apps/deep.py \
@@ -67,6 +69,7 @@ endif
 
 check_PROGRAMS += \
 	tests/python/attach-cycles \
+	tests/python/callbacks.so \
 	tests/python/die-at.so \
 	tests/python/guest.so \
 	tests/python/host \
@@ -85,6 +88,11 @@ tests_python_ring_state_SOURCES = tests/python/ring-state.c
 # Loaded into other programs: no sanitizer in these.
 loaded_cppflags = -D_GNU_SOURCE
 loaded_cflags = -std=gnu17 $(WARN_CFLAGS) -fPIC -O2
+tests_python_callbacks_so_SOURCES = tests/python/callbacks.c
+tests_python_callbacks_so_CPPFLAGS = $(loaded_cppflags)
+tests_python_callbacks_so_CFLAGS = $(loaded_cflags)
+tests_python_callbacks_so_LDFLAGS = -shared
+tests_python_callbacks_so_LDADD = -lpthread
 tests_python_die_at_so_SOURCES = tests/python/die-at.c
 tests_python_die_at_so_CPPFLAGS = $(loaded_cppflags)
 tests_python_die_at_so_CFLAGS = $(loaded_cflags)

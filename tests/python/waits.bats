@@ -32,7 +32,7 @@ compare_lines() {
                 bad = bad || got - wanted > most || wanted - got > most
             }
             printf "%.1f s\n", total / 1e6
-            exit bad || total / 1e6 < whole / 2
+            exit bad || total / 1e6 < whole / 10
         }' truth stacks
 }
 

@@ -5,17 +5,18 @@ usage: accounts.py SECONDS STEP ...
 
 KIND: a thread of that name, while the seconds last.  computing: Python code; hashing,
 packing: C code that lets go of the GIL; resting: sleeps; mixed: 5 ms of Python, 5 ms of C
-without the GIL, again and again; bursts: 1 ms of work every 100 ms; brief: starts threads
-named brief, one after the other, each of 30 ms; holding: C code that keeps the GIL;
-sitting: 50 ms of Python, then as much sleep in C that keeps the GIL; stepping: idle and busy
-for 0.4 s, in turns; alternating: two places, 10 ms each; halves: work in the first half of
-each 10 ms; waking: sleeps to the next multiple of 10 ms, and works for 1.
+without the GIL, again and again; seldom-packing: 5 ms of C without the GIL, 45 of sleep;
+bursts: 1 ms of work every 100 ms; brief: starts threads named brief, one after the other,
+each of 30 ms; holding: C code that keeps the GIL; sitting: 50 ms of Python, then as much
+sleep in C that keeps the GIL; stepping: idle and busy for 0.4 s, in turns; alternating: two
+places, 10 ms each; halves: work in the first half of each 10 ms; waking: sleeps to the next
+multiple of 10 ms, and works for 1.
 +COMMAND: write it to the named pipe "commands" and wait for the answer; the threads are
 there before, begin to work when the first one was answered and, unless there is an
 "ending" among the steps, stay until the last one was.
 before:SECONDS: work for that long before; stop:SECONDS: have the process stopped for that
 long, after a third of the seconds.  fork:N: N children, that compute and fork another each,
-print "TRUTH pid PID CPU" and end at once.
+print "TRUTH pid PID CPU QUEUED" and end at once.
 
 Prints "TRUTH thread NAME CPU WALL", "TRUTH function THREAD/NAME CPU WALL" and "TRUTH
 process CPU WALL OUTER", in ms, of what was used since work began; OUTER is with the commands.
@@ -117,6 +118,11 @@ def packing():
     account(in_pack, 0.005)
 
 
+def seldom_packing():
+    account(in_pack, 0.005)
+    account(in_rest, 0.045)
+
+
 def resting():
     account(in_rest, 0.02)
 
@@ -195,8 +201,7 @@ def work(kind, seconds, before):
     while wall() < passed + seconds:
         kind()
     add(queues, threading.current_thread().name, queued() - waited, 0)
-    add(threads, kind.__name__ + ("-starter" if kind is brief else ""), cpu() - used,
-        wall() - passed)
+    add(threads, threading.current_thread().name, cpu() - used, wall() - passed)
     done.release()
     over.wait()
 
@@ -224,13 +229,13 @@ def fork(seconds, generations):
     if pid != 0:
         return os.waitpid(pid, 0)
     time.sleep(0.1)
-    used = time.process_time()
+    used, waited = time.process_time(), queued()
     in_python(seconds)
     if generations > 1:
         fork(seconds, generations - 1)
     in_python(seconds)
-    used = time.process_time() - used
-    os.write(1, b"TRUTH pid %d %.3f\n" % (os.getpid(), used * 1e3))
+    used, waited = time.process_time() - used, queued() - waited
+    os.write(1, b"TRUTH pid %d %.3f %.3f\n" % (os.getpid(), used * 1e3, waited * 1e3))
     os._exit(0)
 
 
@@ -247,7 +252,8 @@ def main():
     before = float(numbers.get("before", 0))
     for _ in range(int(numbers.get("fork", 0))):
         fork(seconds, 2)
-    started = [threading.Thread(target=work, args=(globals()[k], seconds, before),
+    started = [threading.Thread(target=work, args=(globals()[k.replace("-", "_")], seconds,
+                                                   before),
                                 name="brief-starter" if k == "brief" else k) for k in kinds]
     print("ready", flush=True)
     for thread in started:

@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: Apache-2.0
+# CPU time that is hard to give to the right one: what has ended, runs without the GIL, sleeps
+# with it, or has more than one thread state.
+load helpers
+
+app=$apps/accounts.py
+
+setup() {
+    cd "$BATS_TEST_TMPDIR"
+}
+
+# Sampling is on while the program says so: it knows to the ms what is recorded.
+recorded() { # python options seconds steps
+    rm -f commands answers out f
+    mkfifo commands answers || return
+    # shellcheck disable=SC2086 # several words each
+    record -q $2 -D -1 --control=fifo:commands,answers -o f -- "$1" "$app" "$3" $4 \
+        +enable +disable > out || { cat out; return 1; }
+}
+
+judge() {
+    python3 "$here/judge-time.py" out f "$@"
+}
+
+# Do that with the oldest Python, the system's and the newest, and show the figures.
+with_some() { # command argument ...
+    local version path count=0
+    while read -r version path; do
+        run "$1" "$path" "${@:2}"
+        sed "s/^/# $version /" <<< "$output" >&3
+        [ "$status" -eq 0 ]
+        count=$((count + 1))
+    done < <(some_pythons)
+    [ $count -gt 0 ] || skip "no CPython 3.8 to 3.15 found"
+}
+
+# They are never looked at while they live.
+brief() { # python
+    recorded "$1" "--no-adaptive" 2 "resting brief" && judge uses:in_brief:30
+}
+
+@test "threads that live for 30 ms have their CPU time" {
+    with_some brief
+}
+
+# The last look is up to 50 ms before their end: what is added up since are samples.
+ends() { # python
+    recorded "$1" "-F 1000 --no-adaptive" 1 "ending computing hashing resting" &&
+        judge threads:computing:25 threads:hashing:25
+}
+
+@test "threads that end have the CPU time of their last moments" {
+    with_some ends
+}
+
+# Each process is recorded to its very end; what it says of itself begins later.
+forks() { # python
+    rm -f out f
+    record -q -F 1000 --no-adaptive -o f -- "$1" "$app" 0.3 fork:2 > out &&
+        judge pids
+}
+
+@test "each process of a tree has the CPU time that it used until its end" {
+    with_some forks
+}
+
+mixes() { # python options
+    recorded "$1" "$2" 2 mixed && judge threads share:in_python:mixed share:in_pack:mixed
+}
+
+@test "half of the work with the GIL, half without: the shares of CPU time are true" {
+    with_some mixes ""
+}
+
+@test "half of the work with the GIL, half without, at 1 kHz" {
+    with_some mixes "-F 1000"
+}
+
+# It takes the GIL for some us each time.
+lets_go() { # python
+    recorded "$1" "" 2 "seldom-packing resting" &&
+        judge threads share:in_pack:seldom-packing hidden:40
+}
+
+@test "5 ms of work without the GIL, each 50: CPU time is that of the work" {
+    with_some lets_go
+}
+
+sleeps() { # python
+    recorded "$1" "" 2 sitting &&
+        judge threads gil:in_sit:sitting most:in_sit:sitting:15
+}
+
+@test "C code that sleeps with the GIL has the time with it, and little CPU time" {
+    with_some sleeps
+}
+
+calls_back() { # python
+    record -q --no-adaptive -o f -- "$1" "$apps/callbacks.py" "$tools/callbacks.so" 20 \
+        > out && judge uses:in_callback:20
+}
+
+@test "a C thread that calls Python again and again has its CPU time once" {
+    with_some calls_back
+}
+
+wakes() { # python
+    recorded "$1" "-F 1000 --no-adaptive" 2 waking && judge time:in_first:waking
+}
+
+@test "work for 1 ms at each multiple of 10 is seen, and not what comes after it" {
+    with_some wakes
+}
