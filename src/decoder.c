@@ -601,7 +601,7 @@ static void get_thread(struct decoder *d, struct varint_reader *v)
 
 	if (t->t.file_thread != 0 && t->t.tid == k.tid &&
 		t->t.python_id == k.python_id && t->t.interpreter == k.interpreter &&
-		!t->t.ended && v->at < v->end) {
+		!t->t.ended) {
 		get_again(d, t, v);
 	} else if (t->t.file_thread != 0 || t->same_as != 0) {
 		v->bad = true;

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/buf.h"
+#include "base/parse.h"
 #include "base/xalloc.h"
 #include "frame-text.h"
 #include "interpreters.h"
@@ -49,6 +50,7 @@ static void print_counters(const struct model_segment *s)
 static void print_rates(const struct model_segment *s)
 {
 	const char *limit = model_attribute(s, "overhead-limit");
+	uint64_t ppm = 0;
 
 	if (s->longest_ns == 0)
 		return;
@@ -58,11 +60,13 @@ static void print_rates(const struct model_segment *s)
 	}
 	printf("# rate: %.4g Hz for %.3f s", hertz(s->interval_ns),
 		seconds(s->ticks_ns - s->limited_ns));
+	if (limit != NULL)
+		(void)parse_number(limit, UINT32_MAX, &ppm);
 	if (s->limited_ns != 0)
 		printf("; less, down to %.4g Hz, for %.3f s: more would have cost over "
 		       "%.4g%% of the program's CPU",
 			hertz(s->longest_ns), seconds(s->limited_ns),
-			limit != NULL ? strtod(limit, NULL) / 1e4 : 0);
+			(double)ppm / 1e4);
 	printf("\n");
 }
 

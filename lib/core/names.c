@@ -220,6 +220,11 @@ bool thread_announce(struct core *c, struct thread *t)
 
 	if (!named) {
 		r.at = bare;
+		/* It was on its way out already. */
+		if (again && !later)
+			t->name_tries = NAME_TRIES;
+		if (again)
+			return true;
 		record_number(&r, later ? 0 : cpu_start_ticks(c, t->tid));
 	}
 	if (!named && !later) {
@@ -228,5 +233,5 @@ bool thread_announce(struct core *c, struct thread *t)
 	}
 	if (named || !later)
 		t->name_tries = NAME_TRIES;
-	return (again && !named && later) || record_put(c, &r, false);
+	return record_put(c, &r, false);
 }

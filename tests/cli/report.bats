@@ -31,7 +31,7 @@ sum_of_column() { # number
     [ "${lines[0]}" = "# $recording: format 1.0" ]
     [[ ${lines[1]} =~ ^"# started process "[0-9]+": $PYTHON $apps/known.py 0.6 3"$ ]]
     [[ ${lines[2]} =~ ^"#   CPython 3."[0-9]+\.[^,]+", 20"[0-9][0-9]-[0-9-]+" "[0-9:]+" UTC, "[0-9.]+" s, 500 Hz"$ ]]
-    grep -q "^# samples: $told of [23] threads, [0-9]* lost, [0-9]* approximate ([0-9.]*%), [0-9]* late$" <<< "$output"
+    grep -q "^# samples: $told of [23] threads, [0-9]* lost, [0-9]* approximate ([0-9.]*%), [0-9]* late\(, [0-9]* [a-z]*\)*$" <<< "$output"
     grep -q '^# cpu: [0-9.]* s running; waiting were [0-9.]*% of [0-9.]* s thread time (--event=wall shows them)$' <<< "$output"
 }
 

@@ -26,7 +26,7 @@ microseconds_of() { # name
 import re, sys
 entry = re.compile(r"python[0-9.]* \d+/\d+ (MainThread|thread|the idle waiter)  \d+\.\d{6}:"
                    r"  (1 tick|\d+ ticks)  \d+\.\d{3} ms"
-                   r"  (running|waiting)( gil)?( gc)?( approximate)?")
+                   r"  (running|waiting)( gil)?( gil-wait)?( gc)?( starting| finalizing)?( approximate)?")
 frame = re.compile(r"\t.+ \(.+?(:\d+)?\)|\t\[.+\]")
 text = sys.stdin.read()
 assert text.endswith("\n\n")

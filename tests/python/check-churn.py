@@ -5,7 +5,7 @@ import re
 import sys
 
 NAMES = {"red": r"red-\d+$", "blue": r"blue-\d+$", "grey": "thread$"}
-LEAST = {"red": 50, "blue": 50, "grey": 20}
+LEAST = {"red": 20, "blue": 10, "grey": 5}
 
 
 def main():
