@@ -399,14 +399,19 @@ static bool last_look(struct core *c, struct thread *t)
 }
 
 /*
- * Of one that was in Python for a moment, half a stratum is missing in front: what it
- * was seen at tells more than what it used behind that.
+ * Of one that was in Python for a moment, half a stratum is missing in front: what
+ * ticks saw of it tells more than what it used behind that.
  */
 void cpu_end(struct core *c, struct thread *t)
 {
-	if (last_look(c, t))
+	bool there = true;
+
+	if (t->brief)
+		t->cpu_ns += (uint64_t)confirmed(c, t->seen_ns);
+	else
+		there = last_look(c, t);
+	if (there)
 		c->ended[c->ended_count++ % MAX_ENDED] = t->tid;
-	t->anew |= t->brief;
 	send_checkpoint(c, t);
 }
 

@@ -27,16 +27,17 @@ FIGURES = (  # title, run, key, how it is printed, goal
     ("-F max, 1 shallow thread: samples a second", "max", "got_hz", "%.0f",
      (AT_LEAST, 1000000)),
     ("1 kHz: run time over bare, lower 95 % bound", RUN_TIME, "slow_low", "%.4f",
-     (AT_MOST, 1)),
+     (AT_MOST, 1.01)),
     ("  its median", RUN_TIME, "slow", "%.4f", None),
-    ("1 thread: bytes a sample on disk", "busy", "sample_bytes", "%.2f", (AT_MOST, 10)),
+    ("1 thread: bytes a sample on disk", "busy", "sample_bytes", "%.2f", (AT_MOST, 7)),
     ("20 threads: bytes a sample on disk", "twenty", "sample_bytes", "%.2f",
-     (AT_MOST, 10)),
+     (AT_MOST, 2)),
     ("1 thread: memory added to the program, KB", "busy", "rss_kb", "%.0f",
      (AT_MOST, 2048)),
-    ("1,000 threads: the same", "crowd", "rss_kb", "%.0f", (AT_MOST, 3048)),
-    ("1 thread: memory of the recorder, MB", "busy", "recorder_mb", "%.1f", None),
-    ("1,000 threads: the same", "crowd", "recorder_mb", "%.1f", None),
+    ("1,000 threads: the same", "crowd", "rss_kb", "%.0f", (AT_MOST, 2048)),
+    ("1 thread: memory of the recorder, MB", "busy", "recorder_mb", "%.1f",
+     (AT_MOST, 10)),
+    ("1,000 threads: the same", "crowd", "recorder_mb", "%.1f", (AT_MOST, 10)),
 )
 
 

@@ -78,7 +78,7 @@ mixes() { # python options
 
 # It takes the GIL for some us each time.
 lets_go() { # python
-    recorded "$1" "" 2 "seldom-packing resting" &&
+    recorded "$1" --no-adaptive 2 "seldom-packing resting" &&
         judge threads share:in_pack:seldom-packing hidden:40
 }
 
