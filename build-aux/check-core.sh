@@ -17,7 +17,6 @@ fail() {
 case $kind in
 core) budget=57344 ;;
 preload) budget=69632 ;;
-preload) budget=61440 ;;
 *) echo "usage: check-core.sh core|preload FILE" >&2; exit 2 ;;
 esac
 

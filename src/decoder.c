@@ -603,13 +603,12 @@ static void get_thread(struct decoder *d, struct varint_reader *v)
 		t->t.python_id == k.python_id && t->t.interpreter == k.interpreter &&
 		!t->t.ended) {
 		get_again(d, t, v);
-	} else if (t->t.file_thread != 0 || t->same_as != 0) {
+	} else if (t->t.file_thread != 0 || t->same_as != 0 ||
+		   (earlier == NULL && *d->next_thread >= FILE_THREADS_MAX)) {
 		v->bad = true;
 	} else if (earlier != NULL) {
 		t->same_as = (uint32_t)(earlier - d->threads) + 1;
 		get_again(d, earlier, v);
-	} else if (*d->next_thread >= FILE_THREADS_MAX) {
-		v->bad = true;
 	} else {
 		t->t = k;
 		t->began = began;

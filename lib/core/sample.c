@@ -624,12 +624,12 @@ static void look_at_all(struct core *c, uint16_t gil)
 /* Without a switch nobody's chain can have changed; after one, the old holder's. */
 static void look_at_others(struct core *c)
 {
-	for (uint16_t i = 0; i < c->gil_count; i++) {
+	for (uint32_t i = 0; i < c->gil_count; i++) {
 		const struct gil *g = &c->gils[i];
 		struct thread *t;
 
 		if (c->all_changed || g->new_switches > 1 || g->interpreters > 1) {
-			look_at_all(c, i);
+			look_at_all(c, (uint16_t)i);
 			continue;
 		}
 		t = g->new_switches == 1 ? thread_find(c, g->old_holder) : NULL;
