@@ -99,6 +99,7 @@ lib_libpystack_a_SOURCES = \
 	lib/proc/pynames.c lib/proc/pynames.h \
 	lib/proc/pystacks.c lib/proc/pystacks.h \
 	lib/proc/python.c lib/proc/python.h \
+	lib/proc/pymem.h \
 	lib/proc/pytype.c lib/proc/pytype.h \
 	lib/proc/pytext.c lib/proc/pytext.h \
 	lib/profile/load.c lib/profile/load.h \

@@ -6,24 +6,8 @@
 
 #include "base/xalloc.h"
 #include "proc/mem.h"
+#include "proc/pymem.h"
 #include "proc/pytext.h"
-
-#define PY_MEM struct proc_mem *
-
-static inline bool py_mem_load64(PY_MEM m, uint64_t address, uint64_t *ret)
-{
-	return address >= 0x10000 && proc_mem_u64(m, address, ret);
-}
-
-static inline bool py_mem_load32(PY_MEM m, uint64_t address, uint32_t *ret)
-{
-	return address >= 0x10000 && proc_mem_u32(m, address, ret);
-}
-
-static inline bool py_mem_load8(PY_MEM m, uint64_t address, uint8_t *ret)
-{
-	return address >= 0x10000 && proc_mem_read(m, address, ret, sizeof(*ret)) == 0;
-}
 
 #include "python/object.h"
 

@@ -24,6 +24,19 @@ some_pythons() {
     { pythons | head -n 1; pythons | grep ' /usr/bin/' ; pythons | tail -n 1; } | sort -u
 }
 
+# Do that with each Python of a list (pythons, some_pythons), and show what is printed.
+with_each() { # list command argument ...
+    local version path list=$1 count=0
+    shift
+    while read -r version path; do
+        run "$1" "$path" "${@:2}"
+        sed "s/^/# $version /" <<< "$output" >&3
+        [ "$status" -eq 0 ]
+        count=$((count + 1))
+    done < <("$list")
+    [ $count -gt 0 ] || skip "no CPython 3.8 to 3.15 found"
+}
+
 # Run a command until it succeeds, for at most SECONDS.
 wait_until() {
     local end=$((SECONDS + $1))

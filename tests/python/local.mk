@@ -23,6 +23,7 @@ python_tests = \
 	tests/python/waits.bats
 EXTRA_DIST += \
 	$(python_tests) \
+	tests/python/accounts.bash \
 	tests/python/apps/accounts.py \
 	tests/python/apps/attributes.py \
 	tests/python/apps/busy.py \

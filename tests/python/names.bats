@@ -6,17 +6,6 @@ setup() {
     cd "$BATS_TEST_TMPDIR"
 }
 
-each_python() { # function that takes a path
-    local version path count=0
-    while read -r version path; do
-        run "$1" "$path"
-        echo "# $version $output" >&3
-        [ "$status" -eq 0 ]
-        count=$((count + 1))
-    done < <(pythons)
-    [ $count -gt 0 ] || skip "no CPython 3.8 to 3.15 found"
-}
-
 check_reuse() { # python
     record -q --no-adaptive -F 1000 -o f -- "$1" "$apps/reuse.py" 2 > out || return
     collapsed -i f > stacks
@@ -24,7 +13,7 @@ check_reuse() { # python
 }
 
 @test "code objects at addresses of others before: each stack is of one generation" {
-    each_python check_reuse
+    with_each pythons check_reuse
 }
 
 check_churn() { # python
@@ -37,7 +26,7 @@ check_churn() { # python
 }
 
 @test "threads at addresses and under ids of others before: name and stack are of one thread" {
-    each_python check_churn
+    with_each pythons check_churn
 }
 
 check_called() { # python
@@ -55,7 +44,7 @@ check_called() { # python
 }
 
 @test "names in all widths, new names, the kernel's names, and none" {
-    each_python check_called
+    with_each pythons check_called
 }
 
 make_visits() {
@@ -125,7 +114,7 @@ check_visits() { # python
 
 @test "threads of C that come into Python again and again: a row each, no time twice" {
     make_visits
-    each_python check_visits
+    with_each pythons check_visits
 }
 
 # The interpreters of interpreters.py, each with functions of its own.
@@ -188,7 +177,7 @@ check_deep() { # python
 }
 
 @test "a stack of 20,000 frames is cut at its root, with a mark, and read in no time" {
-    each_python check_deep
+    with_each pythons check_deep
 }
 
 # Memory that we keep in the program is bounded, whatever names it has; the recorder's too.
@@ -211,7 +200,7 @@ check_endless() { # python
 }
 
 @test "names without end: neither the program nor the recorder grows" {
-    each_python check_endless
+    with_each pythons check_endless
 }
 
 @test "files of one name in two folders stay apart in the report" {

@@ -19,17 +19,6 @@ states() { # python arguments of record -- arguments of states.py
         > out && grep -qx DONE out
 }
 
-for_each() { # pythons or some_pythons, then a function that takes a path
-    local version path count=0
-    while read -r version path; do
-        run "$2" "$path"
-        echo "# $version $output" >&3
-        [ "$status" -eq 0 ]
-        count=$((count + 1))
-    done < <("$1")
-    [ $count -gt 0 ] || skip "no CPython 3.8 to 3.15 found"
-}
-
 # The share, in percent, of the weight of stacks that match.
 share_of() { # event expression
     collapsed -i f -e "$1" | awk -v e="$2" '
@@ -60,7 +49,7 @@ check_gc() { # python
 }
 
 @test "the collector is a node under the function that it came upon, and no other" {
-    for_each pythons check_gc
+    with_each pythons check_gc
 }
 
 check_finalizer() { # python
@@ -73,7 +62,7 @@ check_finalizer() { # python
 }
 
 @test "a finalizer that the collector calls is not the collector" {
-    for_each pythons check_finalizer
+    with_each pythons check_finalizer
 }
 
 check_phases() { # python
@@ -95,7 +84,7 @@ check_phases() { # python
 }
 
 @test "the interpreter's start and end are told, and what runs in them" {
-    for_each pythons check_phases
+    with_each pythons check_phases
 }
 
 check_oncpu() { # python
@@ -112,7 +101,7 @@ check_oncpu() { # python
 }
 
 @test "--oncpu: threads that run alone, and all their CPU time" {
-    for_each some_pythons check_oncpu
+    with_each some_pythons check_oncpu
     run "$PYSTACK" report -i f -e wall
     [ "$status" -eq 1 ]
     [[ "$output" == *"recorded with --oncpu"* ]]
@@ -145,7 +134,7 @@ check_subset() { # python
 }
 
 @test "--max-threads: a random subset, which weighs what all do" {
-    for_each some_pythons check_subset
+    with_each some_pythons check_subset
     run "$PYSTACK" report -i f --header-only
     [[ "$output" == *"of at most 5 threads at a time"* ]]
 }
@@ -162,7 +151,7 @@ check_delay() { # python
 }
 
 @test "--stats: how long threads were ready and had no CPU" {
-    for_each some_pythons check_delay
+    with_each some_pythons check_delay
 }
 
 check_program_cpu() { # python
@@ -175,7 +164,7 @@ check_program_cpu() { # python
 }
 
 @test "--stats: the program's CPU time and the recording's own" {
-    for_each some_pythons check_program_cpu
+    with_each some_pythons check_program_cpu
     run "$PYSTACK" report -i f --stats
     [[ "$output" == *"% of a core (recorder "*" s and sampler "* ]]
 }

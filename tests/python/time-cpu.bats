@@ -2,36 +2,10 @@
 # CPU time that is hard to give to the right one: what has ended, runs without the GIL, sleeps
 # with it, or has more than one thread state.
 load helpers
-
-app=$apps/accounts.py
+load accounts
 
 setup() {
     cd "$BATS_TEST_TMPDIR"
-}
-
-# Sampling is on while the program says so: it knows to the ms what is recorded.
-recorded() { # python options seconds steps
-    rm -f commands answers out f
-    mkfifo commands answers || return
-    # shellcheck disable=SC2086 # several words each
-    record -q $2 -D -1 --control=fifo:commands,answers -o f -- "$1" "$app" "$3" $4 \
-        +enable +disable > out || { cat out; return 1; }
-}
-
-judge() {
-    python3 "$here/judge-time.py" out f "$@"
-}
-
-# Do that with the oldest Python, the system's and the newest, and show the figures.
-with_some() { # command argument ...
-    local version path count=0
-    while read -r version path; do
-        run "$1" "$path" "${@:2}"
-        sed "s/^/# $version /" <<< "$output" >&3
-        [ "$status" -eq 0 ]
-        count=$((count + 1))
-    done < <(some_pythons)
-    [ $count -gt 0 ] || skip "no CPython 3.8 to 3.15 found"
 }
 
 # They are never looked at while they live.
@@ -40,7 +14,7 @@ brief() { # python
 }
 
 @test "threads that live for 30 ms have their CPU time" {
-    with_some brief
+    with_each some_pythons brief
 }
 
 # The last look is up to 50 ms before their end: what is added up since are samples.
@@ -50,7 +24,7 @@ ends() { # python
 }
 
 @test "threads that end have the CPU time of their last moments" {
-    with_some ends
+    with_each some_pythons ends
 }
 
 # Each process is recorded to its very end; what it says of itself begins later.
@@ -61,7 +35,7 @@ forks() { # python
 }
 
 @test "each process of a tree has the CPU time that it used until its end" {
-    with_some forks
+    with_each some_pythons forks
 }
 
 mixes() { # python options
@@ -69,11 +43,11 @@ mixes() { # python options
 }
 
 @test "half of the work with the GIL, half without: the shares of CPU time are true" {
-    with_some mixes ""
+    with_each some_pythons mixes ""
 }
 
 @test "half of the work with the GIL, half without, at 1 kHz" {
-    with_some mixes "-F 1000"
+    with_each some_pythons mixes "-F 1000"
 }
 
 # It takes the GIL for some us each time.
@@ -83,7 +57,7 @@ lets_go() { # python
 }
 
 @test "5 ms of work without the GIL, each 50: CPU time is that of the work" {
-    with_some lets_go
+    with_each some_pythons lets_go
 }
 
 sleeps() { # python
@@ -92,7 +66,7 @@ sleeps() { # python
 }
 
 @test "C code that sleeps with the GIL has the time with it, and little CPU time" {
-    with_some sleeps
+    with_each some_pythons sleeps
 }
 
 calls_back() { # python
@@ -101,7 +75,7 @@ calls_back() { # python
 }
 
 @test "a C thread that calls Python again and again has its CPU time once" {
-    with_some calls_back
+    with_each some_pythons calls_back
 }
 
 wakes() { # python
@@ -109,5 +83,5 @@ wakes() { # python
 }
 
 @test "work for 1 ms at each multiple of 10 is seen, and not what comes after it" {
-    with_some wakes
+    with_each some_pythons wakes
 }

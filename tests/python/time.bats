@@ -2,20 +2,10 @@
 # The time that is shown is true: what programs say of themselves, by the kernel's clocks, and
 # what their recordings show.
 load helpers
-
-app=$apps/accounts.py
+load accounts
 
 setup() {
     cd "$BATS_TEST_TMPDIR"
-}
-
-# Sampling is on while the program says so: it knows to the ms what is recorded.
-recorded() { # python options seconds steps
-    rm -f commands answers out f
-    mkfifo commands answers || return
-    # shellcheck disable=SC2086 # several words each
-    record -q $2 -D -1 --control=fifo:commands,answers -o f -- "$1" "$app" "$3" $4 \
-        +enable +disable > out || { cat out; return 1; }
 }
 
 # The same, of a program that runs already.
@@ -39,23 +29,6 @@ attached() { # python options seconds steps
 # The system's, or the only one.
 system_python() {
     some_pythons | { grep ' /usr/bin/' || some_pythons; } | head -n 1
-}
-
-judge() {
-    python3 "$here/judge-time.py" out f "$@"
-}
-
-# Do that with each Python of a list, and show the figures.
-with_each() { # list command argument ...
-    local version path list=$1 count=0
-    shift
-    while read -r version path; do
-        run "$1" "$path" "${@:2}"
-        sed "s/^/# $version /" <<< "$output" >&3
-        [ "$status" -eq 0 ]
-        count=$((count + 1))
-    done < <("$list")
-    [ $count -gt 0 ] || skip "no CPython 3.8 to 3.15 found"
 }
 
 stay() { # python
