@@ -117,7 +117,9 @@ struct thread {
 	uint64_t running_ticks; /* of closed runs, since the last checkpoint */
 	uint64_t checkpoint_cpu_ns;
 	int64_t checkpoint_ns;
-	bool anew;  /* the next checkpoint begins anew: a pause was before it */
+	bool anew; /* the next checkpoint begins anew: a pause was before it */
+	uint8_t answers, yes; /* whether it ran, when it was asked for its excess */
+	uint8_t doubt;        /* its delay counts as excess by this power of 2 less */
 	bool brief; /* not of its kernel thread's beginning, and no checkpoint yet */
 };
 
@@ -180,10 +182,12 @@ struct raw_frame {
 
 /* One frame of a chain, as stored. */
 struct frame {
-	uint64_t at;
+	uint64_t at, instr;
+	uint64_t path; /* of the frames from the root to this one (struct walk) */
 	uint32_t code; /* index of a struct code, from 1 */
 	uint32_t position;
-	bool own; /* on the thread's own stack, not in a generator */
+	uint32_t node; /* of one of the first struct walk.followed */
+	bool own;      /* on the thread's own stack, not in a generator */
 };
 
 /* A frame of a chain that is kept. */
@@ -198,7 +202,10 @@ struct kept_block {
 	uint16_t next; /* of the chain, or of those that are free; 0: none */
 };
 
-/* One reading of a chain, leaf first. */
+/*
+ * One reading of a chain, leaf first.  The frames lie so that the root is the last of
+ * the space: of a deep stack, the next reading finds most of what it needs there.
+ */
 struct walk {
 	uint32_t frames; /* in the chain, those not shown left out */
 	uint32_t stored; /* when not complete: those plausible before one that is not */
@@ -206,6 +213,10 @@ struct walk {
 	uint32_t proven; /* frames from the leaf that call each other for certain */
 	uint64_t path;   /* over everything but the leaf's position */
 	struct frame *frame;
+	struct frame *space; /* for MAX_STORED_FRAMES */
+	uint64_t beyond;     /* path of the thread and of what is not stored of it */
+	uint32_t followed;   /* frames, from the root, whose node is entered */
+	bool stands_at_root; /* the frames are where the next reading may look */
 };
 
 /* The strata since the last TICKS record. */
@@ -269,7 +280,8 @@ struct core {
 	/* The window of cpu.c, and how long it is to be. */
 	int64_t window_ns, window_step;
 	int64_t window_cpu;
-	int64_t full_look_ns, full_look_step;
+	int64_t full_look_ns, full_look_step, full_look_price;
+	int64_t doubted_ns;     /* when every thread was last doubted less */
 	int64_t unexplained_ns; /* CPU time that nobody was found to have used */
 	/* Weight of the ticks that saw a thread running, and what the kernel says of
 	 * the same time: in the last windows, decaying. */
@@ -291,6 +303,7 @@ struct core {
 	bool unentered; /* thread states without a frame were left out of the table */
 	bool older; /* threads that are new in the list may be older than its ticks */
 	int64_t listed_ns, listed_before_ns; /* the last listing, the one before it */
+	int64_t list_step;     /* to the next one, if nothing asks for it */
 	uint32_t thread_count; /* entries used so far, free ones included */
 	uint32_t free_threads; /* of these */
 	uint32_t next_thread_id;
@@ -351,6 +364,17 @@ RARE void alive_init(struct core *c);
 /* loop.c */
 _Noreturn void loop_run(struct core *c);
 int64_t loop_now(struct core *c); /* CLOCK_MONOTONIC */
+/*
+ * How far apart is to be what costs so much CPU time, or it would take more than 0.2 %
+ * of a core?
+ */
+static inline int64_t loop_step(int64_t least, int64_t price, int64_t most)
+{
+	enum { SHARE = 500 };
+	int64_t step = price * SHARE;
+
+	return step < least ? least : step > most ? most : step;
+}
 /* Bring the counters of CPU time up to date: of the task and of the program. */
 void loop_count_cpu(struct core *c);
 RARE void loop_find_vdso(struct core *c);
@@ -375,6 +399,11 @@ void walk_read(struct core *c, uint64_t ts, struct walk *w);
 void walk_warm(struct core *c, uint64_t ts);
 /* Does the thread execute Python code, or a C function that one has called? */
 bool walk_moves(struct core *c, uint64_t ts);
+/* Of a torn reading, put the first few frames on top of those of another one. */
+RARE void walk_put_on(
+	struct walk *torn, uint32_t first, const struct frame *frames, uint32_t count);
+/* Codes and nodes have new numbers. */
+RARE void walk_forget(struct core *c);
 /* Has the thread state a frame? */
 bool walk_has_frame(struct core *c, uint64_t ts);
 /* Its outermost frame and the code that it runs; false when that cannot be told, or is

@@ -27,7 +27,6 @@
 enum {
 	WINDOW_NS = 50000000,
 	WINDOW_MAX_NS = 250000000,
-	WINDOW_SHARE = 500, /* of the time may go into the process clock: 0.2 % */
 	UNEXPLAINED_NS = 8000000,
 	FULL_LOOK_MAX_NS = 1000000000,
 	ASK_NS = 1000000000, /* from the last look at which it had run */
@@ -38,6 +37,10 @@ enum {
 	EXCESS_FLOOR_NS = 20000000,
 	EXCESS_TICKS = 16,
 	EXCESS_WINDOWS = 32,
+	DOUBT_ANSWERS = 64,
+	DOUBT_SHARE = 8,
+	DOUBT_MOST = 3,
+	DOUBT_NS = 1000000000,
 	SLACK_FLOOR_NS = 10000000,
 	SLACK_TICKS = 2,
 	LATELY = 8, /* windows */
@@ -275,9 +278,34 @@ static bool on_cpu(struct core *c, struct thread *t)
 	return t->ran;
 }
 
+/*
+ * Was it worth asking?  A thread that wakes again and again to ask for the GIL is ready
+ * to run for longer than it runs, and that is no excess.
+ */
+static void weigh_answer(struct thread *t, bool runs)
+{
+	t->answers++;
+	t->yes += runs;
+	if (t->answers < DOUBT_ANSWERS)
+		return;
+	if (t->yes >= DOUBT_ANSWERS / DOUBT_SHARE) {
+		t->doubt = 0;
+	} else if (t->doubt == 0) {
+		t->doubt = DOUBT_MOST;
+		t->excess_ns = 0;
+	}
+	t->answers = t->yes = 0;
+}
+
 bool cpu_runs_outside(struct core *c, struct thread *t)
 {
-	return cpu_asks(c, t) && c->asked < ASK_MOST && on_cpu(c, t);
+	if (!cpu_asks(c, t) || c->asked >= ASK_MOST)
+		return false;
+	bool runs = on_cpu(c, t);
+
+	if (!c->ask_all)
+		weigh_answer(t, runs);
+	return runs;
 }
 
 /* Who holds the GIL runs or is ready to, unless it was caught asleep with it. */
@@ -422,7 +450,8 @@ static void weigh_evidence(
 {
 	int64_t above = EXCESS_FLOOR_NS + EXCESS_TICKS * c->weight_ns;
 
-	t->excess_ns += used + delay - t->held_ns - t->excess_ns / EXCESS_WINDOWS;
+	t->excess_ns +=
+		used + (delay >> t->doubt) - t->held_ns - t->excess_ns / EXCESS_WINDOWS;
 	if (t->excess_ns < 0)
 		t->excess_ns = 0;
 	t->ask = t->excess_ns > (t->ask ? above / 2 : above);
@@ -521,11 +550,18 @@ static int64_t look_at_those(struct core *c, bool marked)
 /* Somebody ran who was not looked at. */
 static void look_at_all(struct core *c)
 {
-	if (c->now_ns - c->full_look_ns < c->full_look_step)
+	int64_t step =
+		loop_step(c->full_look_step, c->full_look_price, FULL_LOOK_MAX_NS);
+
+	if (c->now_ns - c->full_look_ns < step)
 		return;
 	c->full_look_ns = c->now_ns;
 	c->unexplained_ns = 0;
-	if (look_at_those(c, false) > UNEXPLAINED_NS / 2)
+	int64_t before = loop_clock(CLOCK_OWN_CPU);
+	int64_t used = look_at_those(c, false);
+
+	c->full_look_price = loop_clock(CLOCK_OWN_CPU) - before;
+	if (used > UNEXPLAINED_NS / 2)
 		c->full_look_step = 0;
 	else if (c->full_look_step < FULL_LOOK_MAX_NS)
 		c->full_look_step =
@@ -537,21 +573,26 @@ static int64_t priced_cpu_of_program(struct core *c)
 {
 	int64_t before = loop_clock(CLOCK_OWN_CPU);
 	int64_t cpu = cpu_of_program(c);
-	int64_t step = (loop_clock(CLOCK_OWN_CPU) - before) * WINDOW_SHARE;
 
-	c->window_step = step < WINDOW_NS       ? WINDOW_NS
-			 : step > WINDOW_MAX_NS ? WINDOW_MAX_NS
-						: step;
+	c->window_step =
+		loop_step(WINDOW_NS, loop_clock(CLOCK_OWN_CPU) - before, WINDOW_MAX_NS);
 	return cpu;
 }
 
-/* Can all be asked who may run? */
+/* Can all be asked who may run?  Now and then everybody is doubted less. */
 static void count_who_may_run(struct core *c)
 {
+	bool doubted = c->now_ns - c->doubted_ns > DOUBT_NS;
 	int64_t count = 0;
 
-	for (uint32_t i = 0; i < c->thread_count; i++)
-		count += c->threads[i].id != 0 && cpu_may_run(c, &c->threads[i]);
+	for (uint32_t i = 0; i < c->thread_count; i++) {
+		struct thread *t = &c->threads[i];
+
+		count += t->id != 0 && cpu_may_run(c, t);
+		t->doubt -= doubted && t->doubt != 0;
+	}
+	if (doubted)
+		c->doubted_ns = c->now_ns;
 	c->ask_all =
 		c->weight_ns > 0 && count * (1000000000 / c->weight_ns) <= ASK_CHEAP;
 }

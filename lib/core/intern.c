@@ -387,6 +387,7 @@ bool intern_new_epoch(struct core *c)
 	memset(c->node_index, 0, NODE_INDEX * sizeof(c->node_index[0]));
 	memset(c->string_index, 0, STRING_INDEX * sizeof(c->string_index[0]));
 	memset(c->path_cache, 0, PATH_CACHE * sizeof(c->path_cache[0]));
+	walk_forget(c);
 	/* Nodes have new numbers: runs begin anew with the next look. */
 	for (uint32_t i = 0; i < c->thread_count; i++) {
 		c->threads[i].in_run = false;

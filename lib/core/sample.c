@@ -25,7 +25,6 @@
 enum {
 	LEARNING_READS = 8,
 	GRAFTED_FRAMES = 4,
-	RELIST_NS = 50000000,
 };
 
 /* --- paths --- */
@@ -46,26 +45,32 @@ static uint32_t missing_frames(const struct walk *w)
 	return missing == 0 ? 0 : 1u << (31 - __builtin_clz(missing));
 }
 
-static struct known follow(struct core *c, const struct walk *w)
+static struct known follow(struct core *c, struct walk *w)
 {
-	struct known k = { 0, 0 };
+	struct known k = { 0, w->followed };
 	uint32_t call = 0;
 
-	if (w->frames > w->stored) {
+	if (k.frames != 0) {
+		const struct frame *f = &w->frame[w->stored - k.frames];
+
+		k.node = f->node;
+		call = f->position + 1;
+	} else if (w->frames > w->stored) {
 		k.node = node_find(c, 0, 0, REC_NODE_TRUNCATED, missing_frames(w));
 		if (k.node == 0)
 			return k;
 	}
 	while (k.frames < w->stored) {
-		const struct frame *f = &w->frame[w->stored - 1 - k.frames];
+		struct frame *f = &w->frame[w->stored - 1 - k.frames];
 		uint32_t child = node_find(c, k.node, call, REC_NODE_PYTHON, f->code);
 
 		if (child == 0 || !c->nodes[child].known)
 			break;
-		k.node = child;
+		k.node = f->node = child;
 		call = f->position + 1;
 		k.frames++;
 	}
+	w->followed = k.frames;
 	return k;
 }
 
@@ -75,7 +80,7 @@ static struct path_entry *path_slot(struct core *c, uint64_t path)
 }
 
 /* The node of a walk's path if every edge of it is known, else 0. */
-static uint32_t known_path(struct core *c, const struct walk *w)
+static uint32_t known_path(struct core *c, struct walk *w)
 {
 	struct path_entry *p = path_slot(c, w->path);
 
@@ -93,23 +98,28 @@ static uint32_t known_path(struct core *c, const struct walk *w)
 
 /* Make the path of so many of the frames, from the root, known.  Returns its node, or 0
  * when a part could not be read or sent. */
-static uint32_t teach(struct core *c, const struct walk *w, uint32_t frames)
+static uint32_t teach(struct core *c, struct walk *w, uint32_t frames)
 {
-	uint32_t node = 0, call = 0;
+	struct known k = follow(c, w);
 
-	if (w->frames > w->stored) {
-		node = node_make(c, 0, 0, REC_NODE_TRUNCATED, missing_frames(w));
-		if (node == 0)
+	if (frames == 0)
+		return 0;
+	if (k.frames >= frames)
+		return w->frame[w->stored - frames].node;
+	if (k.node == 0 && w->frames > w->stored) {
+		k.node = node_make(c, 0, 0, REC_NODE_TRUNCATED, missing_frames(w));
+		if (k.node == 0)
 			return 0;
 	}
-	for (uint32_t i = w->stored; i-- > w->stored - frames;) {
-		node = node_make(c, node, call, REC_NODE_PYTHON, w->frame[i].code);
-		if (node == 0)
+	for (uint32_t i = w->stored - k.frames; i-- > w->stored - frames;) {
+		uint32_t call = i + 1 < w->stored ? w->frame[i + 1].position + 1 : 0;
+
+		k.node = node_make(c, k.node, call, REC_NODE_PYTHON, w->frame[i].code);
+		if (k.node == 0)
 			return 0;
-		c->nodes[node].known = true;
-		call = w->frame[i].position + 1;
+		c->nodes[k.node].known = true;
 	}
-	return node;
+	return k.node;
 }
 
 /* --- one thread --- */
@@ -174,7 +184,7 @@ struct place {
  * short calls to their callers.  At which instruction they were called was read later
  * than they were, and is left open but for those that read alike again at once.
  */
-static struct place as_read(struct core *c, const struct walk *w)
+static struct place as_read(struct core *c, struct walk *w)
 {
 	struct known k = follow(c, w);
 	struct place p = { .approximate = true, .position = PY_NO_POSITION };
@@ -214,12 +224,10 @@ static struct walk *graft(struct walk *torn, struct walk *whole)
 				torn->frame[i].code != whole->frame[j].code ||
 				i + rest > MAX_STORED_FRAMES)
 				continue;
-			if (i == 0)
-				whole->frame[j].position = torn->frame[0].position;
-			memcpy(torn->frame + i, whole->frame + j,
-				rest * sizeof(torn->frame[0]));
-			torn->frames = torn->stored = i + rest;
-			torn->complete = true;
+			uint32_t leaf = torn->frame[0].position;
+
+			walk_put_on(torn, i, &whole->frame[j], rest);
+			torn->frame[0].position = leaf;
 			return torn;
 		}
 	return whole;
@@ -235,7 +243,7 @@ static struct place unreadable(struct core *c)
 }
 
 /* Only what was seen twice at one moment is not known of a reading: that teaches it. */
-static bool learn_top(struct core *c, const struct walk *w)
+static bool learn_top(struct core *c, struct walk *w)
 {
 	if (!w->complete || w->proven == 0)
 		return false;
@@ -804,7 +812,7 @@ void sample_tick(struct core *c)
 		read_ledger(c, &c->gils[i]);
 		look_at_holder(c, &c->gils[i]);
 	}
-	if (c->relist || heads_moved(c) || c->now_ns - c->listed_ns > RELIST_NS ||
+	if (c->relist || heads_moved(c) || c->now_ns - c->listed_ns > c->list_step ||
 		(c->unentered && any_switched(c)))
 		threads_list(c);
 	look_at_the_rest(c);

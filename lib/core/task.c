@@ -490,7 +490,8 @@ static void lay_out(struct core *c, uint64_t at)
 	c->scratch = take(&at, SCRATCH_BYTES);
 	c->raw = take(&at, MAX_STORED_FRAMES * sizeof(struct raw_frame));
 	for (unsigned i = 0; i < sizeof(c->walks) / sizeof(c->walks[0]); i++)
-		c->walks[i].frame = take(&at, MAX_STORED_FRAMES * sizeof(struct frame));
+		c->walks[i].space =
+			take(&at, (MAX_STORED_FRAMES + 1) * sizeof(struct frame));
 	if (at > c->args.arena + c->args.arena_bytes)
 		sys_exit(CORE_EXIT_ARENA);
 }

@@ -16,6 +16,8 @@ enum {
 	GLIBC_TID_OFFSET = 720,
 	MUSL_TID_OFFSET = 48,
 	TID_SCAN_BYTES = 2304,
+	LIST_NS = 50000000,
+	LIST_MAX_NS = 250000000,
 	MAX_FORKED = 4096, /* thread states looked through for the one that is left */
 };
 
@@ -467,14 +469,8 @@ static void mark_twins(struct core *c)
 	}
 }
 
-void threads_list(struct core *c)
+static void list_all(struct core *c)
 {
-	c->listing++;
-	c->relist = c->unentered = false;
-	/* There may be two listings in a tick. */
-	if (c->listed_ns != c->now_ns)
-		c->listed_before_ns = c->listed_ns;
-	c->listed_ns = c->now_ns;
 	for (uint32_t i = 0; i < c->interpreter_count; i++)
 		list_of(c, &c->interpreters[i]);
 	/* The list may have changed under the reading: what was not seen has ended
@@ -485,6 +481,21 @@ void threads_list(struct core *c)
 		if (t->id != 0 && t->listing != c->listing && !thread_linked(c, t))
 			thread_end(c, t);
 	}
+}
+
+void threads_list(struct core *c)
+{
+	c->listing++;
+	c->relist = c->unentered = false;
+	/* There may be two listings in a tick. */
+	if (c->listed_ns != c->now_ns)
+		c->listed_before_ns = c->listed_ns;
+	c->listed_ns = c->now_ns;
+	int64_t before = loop_clock(CLOCK_OWN_CPU);
+
+	list_all(c);
+	c->list_step =
+		loop_step(LIST_NS, loop_clock(CLOCK_OWN_CPU) - before, LIST_MAX_NS);
 	if (c->interpreter_count > 1)
 		mark_twins(c);
 	c->older = false;

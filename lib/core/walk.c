@@ -9,6 +9,9 @@
  */
 #include "core/memory.h"
 
+/* An odd number: from where a frame was called is to change all bits of its path. */
+#define SPREAD 0xd6e8feb86659fd93ull
+
 enum {
 	MAX_CHUNKS = 16384, /* of 16 KiB and more each: beyond any stack */
 	CHUNK_SIZE = 8,     /* _PyStackChunk: previous, size, top, then the slots */
@@ -192,57 +195,189 @@ static bool read_chain(
 	return true;
 }
 
+/* What is carried along when frames are resolved from the root on. */
+struct resolving {
+	uint32_t code; /* of the frame before, which has just been looked at */
+	uint64_t path;
+	/* Where the last frame of the thread's own stack ends; 0: not known. */
+	uint64_t ends;
+};
+
 /*
  * On the thread's own stack a frame begins where its caller's ends, or at the start of
- * a chunk (which begins at a page).  above: where the frame called last begins, 0 for
- * none yet.
+ * a chunk (which begins at a page).
  */
-static bool adjoins(const struct raw_frame *f, const struct code *k, uint64_t above)
+static bool adjoins(const struct raw_frame *f, uint64_t ends)
 {
 	enum { PAGE = 4096 };
 
-	return above == 0 || k->frame_bytes == 0 || f->at + k->frame_bytes == above ||
-	       (above - CHUNK_DATA) % PAGE == 0;
+	return ends == 0 || f->at == ends || (f->at - CHUNK_DATA) % PAGE == 0;
 }
 
-/* Then what the frames run.  False when one of them is not plausible. */
-static bool resolve_frames(struct core *c, struct walk *w)
+static uint64_t end_of(const struct core *c, uint64_t at, uint32_t code)
 {
-	uint32_t most = c->options.max_stack;
-	uint32_t n = w->frames < most ? w->frames : most;
-	uint32_t shown = 0, proven = w->proven;
-	uint32_t code = 0;
-	uint64_t above = 0;
+	return c->codes[code].frame_bytes != 0 ? at + c->codes[code].frame_bytes : 0;
+}
 
-	for (uint32_t i = 0; i < n; i++) {
+/* In a recursion it has just been looked at. */
+static bool find_code(struct core *c, uint64_t address, uint32_t *code)
+{
+	if (*code == 0 || address != c->codes[*code].address)
+		*code = code_find(c, address);
+	return *code != 0;
+}
+
+static bool is_same(
+	const struct core *c, const struct raw_frame *raw, const struct frame *f)
+{
+	return raw->at == f->at && raw->instr == f->instr && raw->own == f->own &&
+	       raw->code == c->codes[f->code].address;
+}
+
+static struct frame *root_of(const struct walk *w)
+{
+	return w->space + MAX_STORED_FRAMES - 1;
+}
+
+/*
+ * How many of the frames, from the root on, are those that the last reading found,
+ * running the same code at the same instruction?  What they show is there already: of a
+ * deep stack that is nearly all.
+ */
+static uint32_t resolve_again(
+	struct core *c, const struct walk *w, uint32_t raws, struct resolving *r)
+{
+	const struct frame *f = root_of(w), *own = NULL;
+	uint32_t most = w->stored < raws ? w->stored : raws;
+	uint32_t n = 0;
+
+	if (!w->stands_at_root || w->beyond != w->path)
+		return 0;
+	for (; n < most && is_same(c, &c->raw[raws - 1 - n], f); n++, f--) {
+		if (f->code != r->code && !code_holds(c, f->code))
+			break;
+		r->code = f->code;
+		r->path = f->path + f->position * SPREAD;
+		if (f->own)
+			own = f;
+	}
+	if (own != NULL)
+		r->ends = end_of(c, own->at, own->code);
+	return n;
+}
+
+/*
+ * When one of them is not plausible: those between it and the leaf, which may be true.
+ * What lies on the root side of it need not have been this thread's.
+ */
+RARE static bool resolve_torn(struct core *c, struct walk *w, uint32_t raws)
+{
+	const struct raw_frame *above = NULL;
+	uint32_t shown = 0, code = 0;
+
+	w->frame = w->space;
+	w->stands_at_root = false;
+	w->followed = 0;
+	for (uint32_t i = 0; i < raws; i++) {
 		const struct raw_frame *f = &c->raw[i];
 		uint32_t position;
 
-		/* In a recursion it has just been looked at. */
-		if (code == 0 || f->code != c->codes[code].address)
-			code = code_find(c, f->code);
-		if (code == 0)
-			return false;
+		if (!find_code(c, f->code, &code))
+			break;
 		if (f->own) {
-			if (!adjoins(f, &c->codes[code], above))
-				return false;
-			above = f->at;
+			if (above != NULL && !adjoins(above, end_of(c, f->at, code)))
+				break;
+			above = f;
 		}
-		if (c->codes[code].shim) {
+		if (c->codes[code].shim)
+			continue;
+		if (!py_frame_position(&c->layout, f->code, c->codes[code].bytes,
+			    f->instr, &position))
+			break;
+		w->frame[shown++] = (struct frame){
+			.at = f->at,
+			.code = code,
+			.position = position,
+			.own = f->own,
+		};
+	}
+	w->stored = shown;
+	return false;
+}
+
+/* What the frames run.  False when one of them is not plausible. */
+static bool resolve_frames(struct core *c, struct walk *w)
+{
+	uint32_t most = c->options.max_stack;
+	uint32_t raws = w->frames < most ? w->frames : most;
+	uint32_t proven = w->proven;
+	struct resolving r = { .path = w->path };
+
+	c->moment++;
+	uint32_t shown = resolve_again(c, w, raws, &r);
+
+	if (w->followed > shown)
+		w->followed = shown;
+	w->beyond = w->path;
+	for (uint32_t i = raws - shown; i-- != 0;) {
+		const struct raw_frame *f = &c->raw[i];
+		uint32_t position;
+
+		if (!find_code(c, f->code, &r.code))
+			return resolve_torn(c, w, raws);
+		if (f->own) {
+			if (!adjoins(f, r.ends))
+				return resolve_torn(c, w, raws);
+			r.ends = end_of(c, f->at, r.code);
+		}
+		if (c->codes[r.code].shim) {
 			w->proven -= i < proven;
 			continue;
 		}
-		if (!py_frame_position(&c->layout, f->code, c->codes[code].bytes,
+		if (!py_frame_position(&c->layout, f->code, c->codes[r.code].bytes,
 			    f->instr, &position))
-			return false;
-		w->path = mix(w->path, f->at ^ ((uint64_t)code << 48));
-		if (shown != 0)
-			w->path = mix(w->path, position);
-		w->frame[shown++] = (struct frame){ f->at, code, position, f->own };
-		w->stored = shown;
+			return resolve_torn(c, w, raws);
+		r.path = mix(r.path, f->at ^ (uint64_t)r.code << 48);
+		*(root_of(w) - shown++) = (struct frame){
+			.at = f->at,
+			.instr = f->instr,
+			.path = r.path,
+			.code = r.code,
+			.position = position,
+			.own = f->own,
+		};
+		r.path += position * SPREAD;
 	}
-	w->frames -= n - shown;
+	w->stands_at_root = true;
+	w->frame = root_of(w) + 1 - shown;
+	w->stored = shown;
+	w->frames -= raws - shown;
+	if (shown != 0)
+		w->path = w->frame[0].path;
 	return true;
+}
+
+void walk_put_on(
+	struct walk *torn, uint32_t first, const struct frame *frames, uint32_t count)
+{
+	const struct frame *top = torn->frame;
+
+	torn->frame = root_of(torn) + 1 - count - first;
+	for (uint32_t i = 0; i < first; i++)
+		torn->frame[i] = top[i];
+	memcpy(torn->frame + first, frames, count * sizeof(*frames));
+	torn->frames = torn->stored = first + count;
+	torn->complete = true;
+	torn->stands_at_root = false;
+	torn->followed = 0;
+}
+
+void walk_forget(struct core *c)
+{
+	for (unsigned i = 0; i < sizeof(c->walks) / sizeof(c->walks[0]); i++) {
+		c->walks[i].stands_at_root = false;
+		c->walks[i].followed = 0;
+	}
 }
 
 void walk_read(struct core *c, uint64_t ts, struct walk *w)
@@ -250,7 +385,6 @@ void walk_read(struct core *c, uint64_t ts, struct walk *w)
 	struct own_stack own;
 
 	w->frames = 0;
-	w->stored = 0;
 	w->path = ts;
 	w->proven = 0;
 	count(c, RING_WALKS, 1);
