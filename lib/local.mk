@@ -21,6 +21,7 @@ lib_core_libcore_a_SOURCES = \
 	lib/core/entry-x86-64.S \
 	lib/core/fault-x86-64-sig.c \
 	lib/core/intern.c \
+	lib/core/copy.c \
 	lib/core/kept.c \
 	lib/core/loop.c \
 	lib/core/memops.c \

@@ -25,7 +25,7 @@
 
 #include <stdint.h>
 
-#define CORE_ABI_VERSION 2u
+#define CORE_ABI_VERSION 3u
 
 /* Byte offsets of the two entries from the start of the image. */
 #define CORE_ENTRY_CALL  0
@@ -35,6 +35,13 @@
  * shared for an instant only: the task's first call gives it an empty table
  * without ever having copied the program's. */
 #define CORE_CLONE_FLAGS 0x00800500u
+
+/*
+ * The other isolation, where such a clone is refused: a thread of the program. CLONE_VM
+ * | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD | CLONE_SYSVSEM |
+ * CLONE_UNTRACED.  It unshares the descriptors and the working directory at once.
+ */
+#define CORE_THREAD_FLAGS 0x00850f00u
 
 /* The arena: args and state, stack, tables.  Bytes; only what is used is touched. */
 #define CORE_ARENA_BYTES (6u << 20)
@@ -46,6 +53,13 @@
 enum core_way {
 	CORE_WAY_SPAWN = 1,  /* by the preload library; says hello on a socket */
 	CORE_WAY_ATTACH = 2, /* by an injector, which finds the ring by itself */
+};
+
+/* What the core runs as; of core_args, and in the ring's offer. */
+enum core_isolation {
+	CORE_ISOLATION_AUTO = 0, /* wanted: a task, else a thread */
+	CORE_ISOLATION_TASK,     /* a process of its own that shares the memory */
+	CORE_ISOLATION_THREAD,   /* a thread of the program */
 };
 
 /*
@@ -100,6 +114,8 @@ struct core_args {
 	uint32_t released; /* set by the task */
 	int32_t middle;    /* set by it before it makes the task */
 	uint32_t avoid;    /* enum core_avoid */
+	/* What is wanted (spawned), or what it has been cloned as. */
+	uint32_t isolation; /* enum core_isolation */
 	/* Spawned only. */
 	char socket_path[CORE_SOCKET_PATH_BYTES];
 	uint64_t runtime;

@@ -40,7 +40,7 @@ static bool word_holds(struct core *c)
 {
 	uint32_t word = 0;
 
-	return load32(c->args.tid_word, &word) && word != 0;
+	return load32(c, c->args.tid_word, &word) && word != 0;
 }
 
 void alive_init(struct core *c)

@@ -235,6 +235,8 @@ struct tick_block {
 
 struct core {
 	struct core_args args;
+	bool thread; /* a thread of the program, not a task of its own */
+	bool copies; /* memory is read by copy_load() alone */
 
 	int32_t middle; /* process that made it and may live still; 0: gone */
 
@@ -421,6 +423,25 @@ bool kept_holds(struct core *c, struct thread *t);
 void kept_ask_places(struct core *c, const struct thread *t);
 void kept_ask_frames(struct core *c, const struct thread *t);
 
+/*
+ * copy.c: reading memory in the thread isolation, where a load that faults is met by
+ * the program's handlers (doc/design.md, "Copies").
+ */
+/* Before the first load, and when the orders are there.  These leave when memory cannot
+ * be read as it has to be. */
+RARE void copy_begin(struct core *c);
+RARE void copy_orders(struct core *c);
+/* At most 8 bytes from a sane address; false when they cannot be read. */
+bool copy_load(struct core *c, void *to, uint64_t address, unsigned size);
+bool copy_bytes(struct core *c, void *to, uint64_t address, size_t size);
+/* What was loaded before is old: loads between two of these calls may come from one
+ * snapshot.  Cheap, and does nothing in the task isolation. */
+void copy_forget(struct core *c);
+/* Once a cycle: are the handlers still ours?  Leaves when no way to read is left. */
+void copy_look(struct core *c);
+/* Before the end: what was installed is taken out again, if it is still ours. */
+RARE void copy_end(struct core *c);
+
 /* threads.c */
 struct thread *thread_find(struct core *c, uint64_t ts);
 /* Bring the interpreters and GILs up to date; returns false when there is none. */
@@ -530,14 +551,39 @@ static inline bool sane(uint64_t address)
 	return address >= 0x10000 && address < ARCH_USER_END - SANE_BYTES;
 }
 
-static inline bool load64(uint64_t address, uint64_t *ret)
+static inline bool load_sane64(struct core *c, uint64_t address, uint64_t *ret)
 {
-	return sane(address) && arch_load64(address, ret);
+	return c->copies ? copy_load(c, ret, address, sizeof(*ret))
+			 : arch_load64(address, ret);
 }
 
-static inline bool load32(uint64_t address, uint32_t *ret)
+static inline bool load_sane32(struct core *c, uint64_t address, uint32_t *ret)
 {
-	return sane(address) && arch_load32(address, ret);
+	return c->copies ? copy_load(c, ret, address, sizeof(*ret))
+			 : arch_load32(address, ret);
+}
+
+static inline bool load_sane8(struct core *c, uint64_t address, uint8_t *ret)
+{
+	return c->copies ? copy_load(c, ret, address, sizeof(*ret))
+			 : arch_load8(address, ret);
+}
+
+static inline bool load64(struct core *c, uint64_t address, uint64_t *ret)
+{
+	return sane(address) && load_sane64(c, address, ret);
+}
+
+static inline bool load32(struct core *c, uint64_t address, uint32_t *ret)
+{
+	return sane(address) && load_sane32(c, address, ret);
+}
+
+/* Any number of bytes; the address must be sane. */
+static inline bool load_bytes(struct core *c, void *to, uint64_t address, size_t size)
+{
+	return c->copies ? copy_bytes(c, to, address, size)
+			 : arch_copy(to, address, size);
 }
 
 static inline void count(struct core *c, enum ring_counter which, uint64_t n)

@@ -37,8 +37,8 @@ static bool unicode_at(struct core *c, uint64_t address, struct raw_string *s)
 	uint32_t state;
 	struct py_text text;
 
-	if (!load64(address + l->str_length, &length) ||
-		!load32(address + l->str_state, &state) ||
+	if (!load64(c, address + l->str_length, &length) ||
+		!load32(c, address + l->str_state, &state) ||
 		!py_text_of(l, address, length, state, &text))
 		return false;
 	s->width = text.width;
@@ -51,7 +51,7 @@ static bool bytes_at(struct core *c, uint64_t address, struct raw_string *s)
 {
 	uint64_t size;
 
-	if (!load64(address + c->layout.var_size, &size) || size >= 1u << 30)
+	if (!load64(c, address + c->layout.var_size, &size) || size >= 1u << 30)
 		return false;
 	s->width = 0;
 	s->data = address + c->layout.bytes_data;
@@ -99,8 +99,8 @@ RARE static bool read_string(
 
 		if (size > REC_STRING_PIECE)
 			size = REC_STRING_PIECE;
-		if (size != 0 && (!sane(s->data + at) ||
-					 !arch_copy(c->scratch, s->data + at, size)))
+		if (size != 0 && (!sane(s->data + at) || !load_bytes(c, c->scratch,
+								 s->data + at, size)))
 			return false;
 		h = hash_bytes(h, c->scratch, size);
 		if (id != 0 && !send_piece(c, id, s, at, c->scratch, size))
@@ -180,11 +180,11 @@ RARE static bool read_code_rest(struct core *c, uint64_t address, struct code *k
 	uint32_t words, stack;
 
 	if ((l->flags & PY_CODE_IN_BYTES) != 0 &&
-		!load64(address + l->co_bytecode, &at))
+		!load64(c, address + l->co_bytecode, &at))
 		return false;
-	if (!load64(at + l->var_size, &size) ||
-		!load32(address + l->co_flags, &k->flags) ||
-		!load64(address + l->co_name, &name))
+	if (!load64(c, at + l->var_size, &size) ||
+		!load32(c, address + l->co_flags, &k->flags) ||
+		!load64(c, address + l->co_name, &name))
 		return false;
 	if ((l->flags & PY_CODE_IN_BYTES) == 0)
 		size *= 2;
@@ -192,12 +192,12 @@ RARE static bool read_code_rest(struct core *c, uint64_t address, struct code *k
 		return false;
 	k->frame_bytes = 0;
 	if (l->co_framesize != PY_NONE) {
-		if (!load32(address + l->co_framesize, &words))
+		if (!load32(c, address + l->co_framesize, &words))
 			return false;
 		k->frame_bytes = words * 8;
 	} else if (l->co_nlocalsplus != PY_NONE) {
-		if (!load32(address + l->co_nlocalsplus, &words) ||
-			!load32(address + l->co_stacksize, &stack))
+		if (!load32(c, address + l->co_nlocalsplus, &words) ||
+			!load32(c, address + l->co_stacksize, &stack))
 			return false;
 		k->frame_bytes = (words + stack) * 8 + l->fr_localsplus;
 	}
@@ -269,7 +269,7 @@ static bool code_lives(struct core *c, const struct code *k)
 	struct code again;
 	uint64_t references;
 
-	return load64(k->address, &references) && (uint32_t)references != 0 &&
+	return load64(c, k->address, &references) && (uint32_t)references != 0 &&
 	       (references >> 40 == 0 ||
 		       (references >> 40 != 0x7f && references >> 44 != 5)) &&
 	       read_code(c, k->address, &again) && same_words(&again, k);

@@ -31,15 +31,15 @@ __attribute__((noinline)) static bool read_place(
 	const struct py_layout *l = &c->layout;
 
 	p->chunk = p->top = 0;
-	if (!load64(ts + l->ts_frame, &p->link))
+	if (!load64(c, ts + l->ts_frame, &p->link))
 		return false;
 	p->current = p->link;
 	if (l->cframe_frame != PY_NONE &&
-		!load64(p->link + l->cframe_frame, &p->current))
+		!load64(c, p->link + l->cframe_frame, &p->current))
 		return false;
 	return (l->flags & PY_HAS_DATASTACK) == 0 ||
-	       (load64(ts + l->ts_datastack_chunk, &p->chunk) &&
-		       load64(ts + l->ts_datastack_chunk + DATASTACK_TOP, &p->top));
+	       (load64(c, ts + l->ts_datastack_chunk, &p->chunk) &&
+		       load64(c, ts + l->ts_datastack_chunk + DATASTACK_TOP, &p->top));
 }
 
 /* A block that is free, behind another one or the first; NULL when there is none. */
@@ -73,9 +73,9 @@ void kept_drop(struct core *c, struct thread *t)
 
 /* Once for both that follow: its loads have to wait anyway. */
 __attribute__((noinline)) static bool frame_at(
-	const struct core *c, uint64_t at, struct py_frame *f)
+	struct core *c, uint64_t at, struct py_frame *f)
 {
-	return read_frame(&c->layout, at, f);
+	return read_frame(c, at, f);
 }
 
 RARE static bool store_frames(struct core *c, struct thread *t)

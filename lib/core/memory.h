@@ -7,31 +7,42 @@
 
 #include "core/core-internal.h"
 
-#define PY_MEM bool
+struct core_memory {
+	struct core *c;
+	bool sure;
+};
 
-static inline bool py_mem_load64(PY_MEM sure, uint64_t address, uint64_t *ret)
+#define PY_MEM struct core_memory
+
+static inline struct core_memory memory(struct core *c)
 {
-	return (sure || sane(address)) && arch_load64(address, ret);
+	return (struct core_memory){ c, false };
 }
 
-static inline bool py_mem_load32(PY_MEM sure, uint64_t address, uint32_t *ret)
+static inline bool py_mem_load64(PY_MEM m, uint64_t address, uint64_t *ret)
 {
-	return (sure || sane(address)) && arch_load32(address, ret);
+	return (m.sure || sane(address)) && load_sane64(m.c, address, ret);
 }
 
-static inline bool py_mem_load8(PY_MEM sure, uint64_t address, uint8_t *ret)
+static inline bool py_mem_load32(PY_MEM m, uint64_t address, uint32_t *ret)
 {
-	return (sure || sane(address)) && arch_load8(address, ret);
+	return (m.sure || sane(address)) && load_sane32(m.c, address, ret);
+}
+
+static inline bool py_mem_load8(PY_MEM m, uint64_t address, uint8_t *ret)
+{
+	return (m.sure || sane(address)) && load_sane8(m.c, address, ret);
 }
 
 #include "python/frame.h"
 
 /* One frame, if there can be one.  One check of its address will do: by the layout
  * (sample_check_layout) it ends before the bytes that sane() keeps free do. */
-static inline bool read_frame(
-	const struct py_layout *l, uint64_t at, struct py_frame *f)
+static inline bool read_frame(struct core *c, uint64_t at, struct py_frame *f)
 {
-	return (at & 7) == 0 && sane(at) && py_frame_read(true, l, at, f);
+	struct core_memory sure = { c, true };
+
+	return (at & 7) == 0 && sane(at) && py_frame_read(sure, &c->layout, at, f);
 }
 
 /* In the thread state behind datastack_chunk. */

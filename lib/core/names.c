@@ -16,26 +16,23 @@
 #include "core/core-internal.h"
 
 /* Loads of python/object.h, out of line: this must be small rather than fast. */
-#define PY_MEM      void *
+#define PY_MEM      struct core *
 #define OUTLINE     static __attribute__((noinline, unused))
 #define PY_FUNCTION OUTLINE
 
 OUTLINE bool py_mem_load64(PY_MEM m, uint64_t address, uint64_t *ret)
 {
-	(void)m;
-	return load64(address, ret);
+	return load64(m, address, ret);
 }
 
 OUTLINE bool py_mem_load32(PY_MEM m, uint64_t address, uint32_t *ret)
 {
-	(void)m;
-	return load32(address, ret);
+	return load32(m, address, ret);
 }
 
 OUTLINE bool py_mem_load8(PY_MEM m, uint64_t address, uint8_t *ret)
 {
-	(void)m;
-	return sane(address) && arch_load8(address, ret);
+	return sane(address) && load_sane8(m, address, ret);
 }
 
 #include "python/object.h"
@@ -53,7 +50,7 @@ OUTLINE bool find_object(
 	const struct py_layout *l = &c->layout;
 
 	if (!walk_root(c, t->ts, &ret->frame, &ret->code) ||
-		!load64(ret->frame + l->fr_localsplus, &ret->object))
+		!load64(c, ret->frame + l->fr_localsplus, &ret->object))
 		return false;
 	ret->object &= ~(uint64_t)l->code_tag_mask;
 	return true;
@@ -64,9 +61,9 @@ OUTLINE bool text_at(struct core *c, uint64_t object, uint32_t offset,
 {
 	uint64_t text;
 
-	return load64(object + offset, &text) &&
-	       load64(text + c->layout.ob_type, ret_type) &&
-	       py_text_read(NULL, &c->layout, text, ret);
+	return load64(c, object + offset, &text) &&
+	       load64(c, text + c->layout.ob_type, ret_type) &&
+	       py_text_read(c, &c->layout, text, ret);
 }
 
 /* Is it the code of threading.Thread._bootstrap?  Gives the type of strings. */
@@ -75,12 +72,12 @@ static bool is_bootstrap(struct core *c, uint64_t code, uint64_t *ret_str_type)
 	struct py_text name, file;
 	uint64_t type;
 
-	return load64(code + c->layout.ob_type, &type) &&
+	return load64(c, code + c->layout.ob_type, &type) &&
 	       type == c->options.code_type &&
 	       text_at(c, code, c->layout.co_name, ret_str_type, &name) &&
-	       py_text_is(NULL, &name, TEXT("_bootstrap")) &&
+	       py_text_is(c, &name, TEXT("_bootstrap")) &&
 	       text_at(c, code, c->layout.co_filename, &type, &file) &&
-	       py_text_ends(NULL, &file, TEXT("threading.py"));
+	       py_text_ends(c, &file, TEXT("threading.py"));
 }
 
 /* An attribute. */
@@ -89,8 +86,8 @@ OUTLINE bool item_of(struct core *c, const struct py_items *items, const char *n
 {
 	uint32_t index;
 
-	return py_item_find(NULL, &c->layout, items, name, size, &index) &&
-	       py_item_value(NULL, items, index, ret) && *ret != 0;
+	return py_item_find(c, &c->layout, items, name, size, &index) &&
+	       py_item_value(c, items, index, ret) && *ret != 0;
 }
 
 /* One that is a number. */
@@ -100,7 +97,7 @@ OUTLINE bool number_of(struct core *c, const struct py_items *items, const char 
 	uint64_t object;
 
 	return item_of(c, items, name, size, &object) &&
-	       py_int_read(NULL, &c->layout, object, ret);
+	       py_int_read(c, &c->layout, object, ret);
 }
 
 /* The main thread may have kept the kernel's id from before a fork. */
@@ -121,11 +118,11 @@ OUTLINE uint64_t name_of(
 	struct py_items items;
 	uint64_t name, type;
 
-	return py_items_of_instance(NULL, &c->layout, object, &items) &&
+	return py_items_of_instance(c, &c->layout, object, &items) &&
 			       items.keys.count <= PY_ATTRIBUTES_MAX &&
 			       is_of_thread(c, t, &items) &&
 			       item_of(c, &items, TEXT("_name"), &name) &&
-			       load64(name + c->layout.ob_type, &type) &&
+			       load64(c, name + c->layout.ob_type, &type) &&
 			       type == str_type
 		       ? name
 		       : 0;
@@ -135,13 +132,13 @@ static bool append_text(struct core *c, uint64_t name, struct record *r)
 {
 	struct py_text text;
 
-	if (!py_text_read(NULL, &c->layout, name, &text) || text.bytes == 0)
+	if (!py_text_read(c, &c->layout, name, &text) || text.bytes == 0)
 		return false;
 	if (text.bytes > REC_NAME_MAX)
 		text.bytes = REC_NAME_MAX;
 	record_number(r, REC_NAME_THREADING);
 	record_number(r, text.width);
-	if (!sane(text.data) || !arch_copy(r->at, text.data, text.bytes))
+	if (!sane(text.data) || !load_bytes(c, r->at, text.data, text.bytes))
 		return false;
 	r->at += text.bytes;
 	return true;

@@ -136,8 +136,8 @@ static bool still(struct core *c, const struct thread *t)
 	uint64_t switches, holder;
 
 	return g->holder != t->ts && g->interpreters == 1 &&
-	       load64(g->address + c->layout.gil_switch_number, &switches) &&
-	       load64(g->address + c->layout.gil_last_holder, &holder) &&
+	       load64(c, g->address + c->layout.gil_switch_number, &switches) &&
+	       load64(c, g->address + c->layout.gil_last_holder, &holder) &&
 	       switches == g->switches && holder == g->holder;
 }
 
@@ -309,12 +309,12 @@ static bool collects(struct core *c, const struct thread *t)
 	uint32_t collecting = 0;
 	uint64_t frame = 0;
 
-	(void)load32(gc + l->gc_collecting, &collecting);
+	(void)load32(c, gc + l->gc_collecting, &collecting);
 	if (collecting == 0)
 		return false;
 	if (l->gc_frame == PY_NONE)
 		return !walk_moves(c, t->ts);
-	(void)load64(gc + l->gc_frame, &frame);
+	(void)load64(c, gc + l->gc_frame, &frame);
 	return frame == 0 || c->walks[0].stored == 0 ||
 	       c->walks[0].frame[0].at == frame;
 }
@@ -335,7 +335,7 @@ static uint8_t state_without_gil(struct core *c, struct thread *t)
 
 	count_running(c, t, running);
 	if (c->layout.ts_gil_requested != PY_NONE)
-		(void)load32(t->ts + c->layout.ts_gil_requested, &requested);
+		(void)load32(c, t->ts + c->layout.ts_gil_requested, &requested);
 	return (uint8_t)((running ? REC_RUNNING : 0) |
 			 (requested == 1 ? REC_GIL_WAIT : 0));
 }
@@ -413,7 +413,7 @@ static bool switched(struct core *c, const struct thread *t)
 	const struct gil *g = &c->gils[t->gil];
 	uint64_t switches;
 
-	return load64(g->address + c->layout.gil_switch_number, &switches) &&
+	return load64(c, g->address + c->layout.gil_switch_number, &switches) &&
 	       switches != g->switches;
 }
 
@@ -453,9 +453,9 @@ static void read_ledger(struct core *c, struct gil *g)
 	uint64_t holder = 0, switches = 0;
 	uint32_t locked = 0;
 
-	(void)load64(g->address + l->gil_last_holder, &holder);
-	(void)load32(g->address + l->gil_locked, &locked);
-	(void)load64(g->address + l->gil_switch_number, &switches);
+	(void)load64(c, g->address + l->gil_last_holder, &holder);
+	(void)load32(c, g->address + l->gil_locked, &locked);
+	(void)load64(c, g->address + l->gil_switch_number, &switches);
 	g->old_holder = g->holder;
 	g->new_switches = switches - g->switches;
 	g->holder = holder;
@@ -530,7 +530,7 @@ static bool heads_moved(struct core *c)
 	for (uint32_t i = 0; i < c->interpreter_count; i++) {
 		uint64_t head;
 
-		if (load64(c->interpreters[i].address + c->layout.is_threads_head,
+		if (load64(c, c->interpreters[i].address + c->layout.is_threads_head,
 			    &head) &&
 			head != c->interpreters[i].threads_head)
 			return true;
@@ -565,8 +565,8 @@ static void enter_kept(struct core *c, struct thread *t)
 /* What the ledger says at this moment; not of a tick. */
 static bool ledger_now(struct core *c, const struct gil *g, struct gil *now)
 {
-	return load64(g->address + c->layout.gil_switch_number, &now->switches) &&
-	       load64(g->address + c->layout.gil_last_holder, &now->holder);
+	return load64(c, g->address + c->layout.gil_switch_number, &now->switches) &&
+	       load64(c, g->address + c->layout.gil_last_holder, &now->holder);
 }
 
 static bool may_have_changed(struct core *c, const struct thread *t, uint16_t gil)
@@ -791,9 +791,9 @@ static enum record_phase phase(struct core *c)
 	uint64_t finalizing = 0;
 	uint32_t initialized = 1;
 
-	(void)load64(c->options.runtime + l->rt_finalizing, &finalizing);
+	(void)load64(c, c->options.runtime + l->rt_finalizing, &finalizing);
 	if (l->rt_initialized != PY_NONE)
-		(void)load32(c->options.runtime + l->rt_initialized, &initialized);
+		(void)load32(c, c->options.runtime + l->rt_initialized, &initialized);
 	return finalizing != 0    ? REC_PHASE_FINALIZING
 	       : initialized == 0 ? REC_PHASE_STARTING
 				  : REC_PHASE_RUNNING;
@@ -841,14 +841,14 @@ int sample_check_layout(struct core *c)
 		(l->fr_owner >= SANE_BYTES && l->fr_owner != PY_NONE))
 		return 4;
 	for (uint32_t i = 0; i < c->interpreter_count; i++) {
-		if (!load64(c->interpreters[i].address + l->is_threads_head, &ts))
+		if (!load64(c, c->interpreters[i].address + l->is_threads_head, &ts))
 			return 1;
 		if (ts == 0)
 			continue;
-		if (!load64(ts + l->ts_interp, &interp) ||
+		if (!load64(c, ts + l->ts_interp, &interp) ||
 			interp != c->interpreters[i].address)
 			return 2;
-		if (!load64(ts + l->ts_prev, &prev) || prev != 0)
+		if (!load64(c, ts + l->ts_prev, &prev) || prev != 0)
 			return 3;
 		walk_read(c, ts, &c->walks[0]);
 		if (c->walks[0].complete && c->walks[0].stored != 0)

@@ -267,7 +267,7 @@ static void make_ring(struct core *c)
 	memcpy(h->offer.python_version, c->args.python_version,
 		sizeof(h->offer.python_version));
 	if (c->args.runtime != 0)
-		(void)arch_copy(h->offer.runtime_bytes, c->args.runtime,
+		(void)load_bytes(c, h->offer.runtime_bytes, c->args.runtime,
 			sizeof(h->offer.runtime_bytes));
 	ring_writer_init(&c->ring, h, RING_DATA_BYTES);
 }
@@ -506,7 +506,7 @@ static void await_more(struct core *c)
 	p.fd = (int)SYS2(__NR_pidfd_open, c->args.program_pid, 0);
 	if (sys_ppoll(&p, 1, c->args.patience_us * 1000ll) != 0 ||
 		(c->args.tid_word != 0 &&
-			(!load32(c->args.tid_word, &word) || word == 0)))
+			(!load32(c, c->args.tid_word, &word) || word == 0)))
 		arch_unmap_exit(c->args.arena, c->args.arena_bytes, 0);
 	(void)sys_close(p.fd);
 }

@@ -83,7 +83,7 @@ RARE static uint16_t main_tid_offset(struct core *c, uint64_t pthread)
 	uint32_t value;
 
 	for (unsigned i = 0; pthread != 0 && i < 2; i++)
-		if (load32(pthread + known[i], &value) &&
+		if (load32(c, pthread + known[i], &value) &&
 			value == (uint32_t)c->args.program_pid)
 			return known[i];
 	return 0;
@@ -96,13 +96,13 @@ RARE static uint16_t left_tid_offset(struct core *c)
 	uint16_t offset = 0;
 	uint64_t ts, pthread;
 
-	if (!load64(c->interpreters[0].address + c->layout.is_threads_head, &ts))
+	if (!load64(c, c->interpreters[0].address + c->layout.is_threads_head, &ts))
 		return 0;
 	for (unsigned n = 0; n < MAX_FORKED && ts != 0 && offset == 0; n++) {
-		if (!load64(ts + c->layout.ts_thread_id, &pthread))
+		if (!load64(c, ts + c->layout.ts_thread_id, &pthread))
 			return 0;
 		offset = main_tid_offset(c, pthread);
-		if (!load64(ts + c->layout.ts_next, &ts))
+		if (!load64(c, ts + c->layout.ts_next, &ts))
 			return 0;
 	}
 	return offset;
@@ -114,14 +114,14 @@ RARE static void find_tid_offset(struct core *c)
 	uint64_t pthread;
 	uint32_t value;
 
-	if (!load64(c->options.runtime + c->layout.rt_main_thread, &pthread))
+	if (!load64(c, c->options.runtime + c->layout.rt_main_thread, &pthread))
 		return;
 	c->pthread_tid_offset = main_tid_offset(c, pthread);
 	if (c->pthread_tid_offset == 0)
 		c->pthread_tid_offset = left_tid_offset(c);
 	for (uint32_t at = 4; at < TID_SCAN_BYTES && c->pthread_tid_offset == 0;
 		at += 4)
-		if (load32(pthread + at, &value) &&
+		if (load32(c, pthread + at, &value) &&
 			value == (uint32_t)c->args.program_pid)
 			c->pthread_tid_offset = at;
 }
@@ -135,7 +135,7 @@ static uint32_t pthread_id(struct core *c, uint64_t pthread)
 	if (c->pthread_tid_offset == 0)
 		find_tid_offset(c);
 	if (c->pthread_tid_offset == 0 || pthread == 0 ||
-		!load32(pthread + c->pthread_tid_offset, &id) || id >= 1u << 30)
+		!load32(c, pthread + c->pthread_tid_offset, &id) || id >= 1u << 30)
 		return 0;
 	return id != 0 ? id : NO_THREAD;
 }
@@ -149,9 +149,9 @@ struct ids {
 static bool read_ids(struct core *c, uint64_t ts, struct ids *ids)
 {
 	ids->native = 0;
-	return load64(ts + c->layout.ts_thread_id, &ids->pthread) &&
+	return load64(c, ts + c->layout.ts_thread_id, &ids->pthread) &&
 	       ((c->layout.flags & PY_HAS_NATIVE_ID) == 0 ||
-		       load64(ts + c->layout.ts_native_id, &ids->native));
+		       load64(c, ts + c->layout.ts_native_id, &ids->native));
 }
 
 /* After a fork without Python's knowing, the thread state still bears the id of the
@@ -193,7 +193,7 @@ RARE static uint16_t gil_of(struct core *c, uint64_t interpreter)
 	uint64_t address = c->options.runtime + c->layout.gil;
 
 	if ((c->layout.flags & PY_GIL_IN_RUNTIME) == 0 &&
-		(!load64(interpreter + c->layout.gil, &address) || !sane(address)))
+		(!load64(c, interpreter + c->layout.gil, &address) || !sane(address)))
 		return MAX_INTERPRETERS;
 	for (uint32_t i = 0; i < c->gil_count; i++)
 		if (c->gils[i].address == address)
@@ -207,7 +207,7 @@ static bool same_interpreters(struct core *c)
 {
 	uint64_t at;
 
-	if (!load64(c->options.runtime + c->layout.rt_interpreters_head, &at))
+	if (!load64(c, c->options.runtime + c->layout.rt_interpreters_head, &at))
 		return false;
 	for (uint32_t i = 0; i < c->interpreter_count; i++) {
 		uint64_t gil = c->gils[c->interpreters[i].gil].address;
@@ -215,10 +215,10 @@ static bool same_interpreters(struct core *c)
 		if (at != c->interpreters[i].address)
 			return false;
 		if ((c->layout.flags & PY_GIL_IN_RUNTIME) == 0 &&
-			(!load64(at + c->layout.gil, &gil) ||
+			(!load64(c, at + c->layout.gil, &gil) ||
 				gil != c->gils[c->interpreters[i].gil].address))
 			return false;
-		if (!load64(at + c->layout.is_next, &at))
+		if (!load64(c, at + c->layout.is_next, &at))
 			return false;
 	}
 	return at == 0;
@@ -234,14 +234,15 @@ bool threads_interpreters(struct core *c)
 	c->gil_count = 0;
 	c->all_changed = true;
 	c->relist = true;
-	if (!load64(c->options.runtime + c->layout.rt_interpreters_head, &at))
+	if (!load64(c, c->options.runtime + c->layout.rt_interpreters_head, &at))
 		return false;
 	while (at != 0 && c->interpreter_count < MAX_INTERPRETERS) {
 		uint16_t gil = gil_of(c, at);
 		uint64_t id = 0, next;
 
-		if (gil == MAX_INTERPRETERS || !load64(at + c->layout.is_next, &next) ||
-			!load64(at + c->layout.is_id, &id))
+		if (gil == MAX_INTERPRETERS ||
+			!load64(c, at + c->layout.is_next, &next) ||
+			!load64(c, at + c->layout.is_id, &id))
 			return false;
 		c->gils[gil].interpreters++;
 		c->interpreters[c->interpreter_count++] = (struct interpreter){
@@ -343,15 +344,15 @@ bool thread_linked(struct core *c, const struct thread *t)
 	const struct py_layout *l = &c->layout;
 	uint64_t interp, prev, next, back;
 
-	if (!load64(t->ts + l->ts_interp, &interp) || interp != t->interpreter ||
-		!load64(t->ts + l->ts_prev, &prev) ||
-		!load64(t->ts + l->ts_next, &next))
+	if (!load64(c, t->ts + l->ts_interp, &interp) || interp != t->interpreter ||
+		!load64(c, t->ts + l->ts_prev, &prev) ||
+		!load64(c, t->ts + l->ts_next, &next))
 		return false;
-	if (!load64(prev != 0 ? prev + l->ts_next : interp + l->is_threads_head,
+	if (!load64(c, prev != 0 ? prev + l->ts_next : interp + l->is_threads_head,
 		    &back) ||
 		back != t->ts)
 		return false;
-	return next == 0 || (load64(next + l->ts_prev, &back) && back == t->ts);
+	return next == 0 || (load64(c, next + l->ts_prev, &back) && back == t->ts);
 }
 
 bool thread_same(struct core *c, const struct thread *t)
@@ -430,7 +431,7 @@ static void list_of(struct core *c, struct interpreter *in)
 	struct thread *t = NULL, *ahead;
 	uint64_t ts, next;
 
-	if (!load64(in->address + c->layout.is_threads_head, &ts))
+	if (!load64(c, in->address + c->layout.is_threads_head, &ts))
 		return;
 	in->threads_head = ts;
 	ahead = thread_find(c, ts);
@@ -443,7 +444,7 @@ static void list_of(struct core *c, struct interpreter *in)
 			ask_for_listed(c, ahead);
 		ahead = listed_behind(c, ahead);
 		t = list_thread(c, in, ts, t);
-		if (!load64(ts + c->layout.ts_next, &next) || next == ts)
+		if (!load64(c, ts + c->layout.ts_next, &next) || next == ts)
 			break;
 	}
 }

@@ -64,7 +64,7 @@ void loop_find_vdso(struct core *c)
 		return;
 	/* The second word of the hash table is the number of symbols; newer kernels
 	 * have none, and the symbols are few. */
-	if (t.hash != 0 && (!load32(t.hash + 4, &symbols) || symbols > MAX_SYMBOLS))
+	if (t.hash != 0 && (!load32(c, t.hash + 4, &symbols) || symbols > MAX_SYMBOLS))
 		symbols = MAX_SYMBOLS;
 	for (uint32_t i = 1; i < symbols; i++) {
 		if (!arch_copy(

@@ -33,12 +33,12 @@ struct own_stack {
 
 /* Where the outermost frame of a stack lies whose last chunk this is; 0 when that
  * cannot be read. */
-static uint64_t root_of_stack(uint64_t chunk)
+static uint64_t root_of_stack(struct core *c, uint64_t chunk)
 {
 	for (unsigned i = 0; i < MAX_CHUNKS; i++) {
 		uint64_t previous;
 
-		if (!load64(chunk, &previous))
+		if (!load64(c, chunk, &previous))
 			return 0;
 		if (previous == 0)
 			return chunk + CHUNK_DATA + CHUNK_FIRST_SKIPPED;
@@ -54,17 +54,17 @@ static uint64_t root_of_stack(uint64_t chunk)
  * C stack's struct from which 3.11 and 3.12 take the current frame is such a place).
  * A thread that runs nothing but generators has an empty stack.
  */
-static bool lies_on_stack(const struct own_stack *own)
+static bool lies_on_stack(struct core *c, const struct own_stack *own)
 {
 	uint64_t chunk = own->chunk, root, size;
 
 	if (chunk == 0)
 		return own->outermost == 0;
-	if (!load64(chunk + CHUNK_SIZE, &size))
+	if (!load64(c, chunk + CHUNK_SIZE, &size))
 		return false;
 	if (own->innermost - chunk < size && own->innermost >= own->top)
 		return false;
-	root = root_of_stack(chunk);
+	root = root_of_stack(c, chunk);
 	if (root == 0)
 		return false;
 	return own->outermost == 0 ? own->top <= root : own->outermost == root;
@@ -74,7 +74,7 @@ static bool lies_on_stack(const struct own_stack *own)
 static bool ends_at_root(struct core *c, const struct own_stack *own, uint32_t flags)
 {
 	if ((c->layout.flags & PY_HAS_DATASTACK) != 0)
-		return lies_on_stack(own);
+		return lies_on_stack(c, own);
 	/* A suspended generator's frame has no caller: the chain was cut there. */
 	return (flags & PY_CO_GENERATOR_FLAGS) == 0;
 }
@@ -116,13 +116,13 @@ static bool top_again(struct core *c, uint64_t ts, uint64_t current, uint32_t fr
 {
 	uint64_t at;
 
-	if (!py_frame_first(false, &c->layout, ts, &at) || at != current)
+	if (!py_frame_first(memory(c), &c->layout, ts, &at) || at != current)
 		return false;
 	for (uint32_t i = 0; i < frames; i++) {
 		const struct raw_frame *before = &c->raw[i];
 		struct py_frame f;
 
-		if (!read_frame(&c->layout, before->at, &f) || f.code != before->code ||
+		if (!read_frame(c, before->at, &f) || f.code != before->code ||
 			f.previous != before->previous ||
 			(i != 0 && f.instr != before->instr))
 			return false;
@@ -145,19 +145,19 @@ static bool read_chain(
 	uint64_t at, current;
 
 	*ret_own = (struct own_stack){ 0 };
-	if (!py_frame_first(false, l, ts, &current))
+	if (!py_frame_first(memory(c), l, ts, &current))
 		return false;
 	ask_for_frames(c);
 	at = current;
 	if ((l->flags & PY_HAS_DATASTACK) != 0 &&
-		(!load64(ts + l->ts_datastack_chunk, &ret_own->chunk) ||
-			!load64(ts + l->ts_datastack_chunk + DATASTACK_TOP,
+		(!load64(c, ts + l->ts_datastack_chunk, &ret_own->chunk) ||
+			!load64(c, ts + l->ts_datastack_chunk + DATASTACK_TOP,
 				&ret_own->top)))
 		return false;
 	for (uint32_t steps = 0; at != 0; steps++) {
 		struct py_frame f;
 
-		if (steps == MAX_FRAMES || !read_frame(l, at, &f) || f.previous == at)
+		if (steps == MAX_FRAMES || !read_frame(c, at, &f) || f.previous == at)
 			return false;
 		if (!py_frame_is_entry(l, &f)) {
 			if (f.owner > PY_OWNER_GENERATOR)
@@ -401,19 +401,19 @@ void walk_read(struct core *c, uint64_t ts, struct walk *w)
  * by then.  So one is made from each page that will be needed, from a line of which the
  * thread has no need.
  */
-static void touch_page(uint64_t address)
+static void touch_page(struct core *c, uint64_t address)
 {
 	enum { PAGE = 4096, LINE = 64 };
 	uint64_t unused;
 
-	(void)load64((address ^ (PAGE / 2)) & ~(uint64_t)(LINE - 1), &unused);
+	(void)load64(c, (address ^ (PAGE / 2)) & ~(uint64_t)(LINE - 1), &unused);
 }
 
 void walk_warm(struct core *c, uint64_t ts)
 {
-	touch_page(ts + c->layout.ts_frame);
+	touch_page(c, ts + c->layout.ts_frame);
 	for (unsigned i = 0; i < TOP_FRAMES; i++)
-		touch_page(c->raw[i].at);
+		touch_page(c, c->raw[i].at);
 }
 
 bool walk_moves(struct core *c, uint64_t ts)
@@ -424,13 +424,13 @@ bool walk_moves(struct core *c, uint64_t ts)
 	struct py_frame first, f;
 	uint64_t leaf, at;
 
-	if (!py_frame_first(false, &c->layout, ts, &leaf) ||
-		!read_frame(&c->layout, leaf, &first))
+	if (!py_frame_first(memory(c), &c->layout, ts, &leaf) ||
+		!read_frame(c, leaf, &first))
 		return false;
 	do {
 		for (unsigned i = 0; i < LOOKS_AT_ONCE; i++)
-			if (!py_frame_first(false, &c->layout, ts, &at) || at != leaf ||
-				!read_frame(&c->layout, at, &f) ||
+			if (!py_frame_first(memory(c), &c->layout, ts, &at) ||
+				at != leaf || !read_frame(c, at, &f) ||
 				f.instr != first.instr)
 				return true;
 	} while (loop_now(c) < end);
@@ -442,11 +442,11 @@ bool walk_has_frame(struct core *c, uint64_t ts)
 	uint64_t at;
 	struct py_frame f;
 
-	if (!py_frame_first(false, &c->layout, ts, &at))
+	if (!py_frame_first(memory(c), &c->layout, ts, &at))
 		return false;
 	/* 3.15 has a mark at the bottom before anything runs. */
 	for (unsigned i = 0; at != 0 && i < MAX_ENTRIES; i++, at = f.previous) {
-		if (!read_frame(&c->layout, at, &f))
+		if (!read_frame(c, at, &f))
 			return false;
 		if (!py_frame_is_entry(&c->layout, &f))
 			return true;
@@ -461,16 +461,16 @@ bool walk_root(struct core *c, uint64_t ts, uint64_t *ret_at, uint64_t *ret_code
 	uint64_t at;
 
 	if ((l->flags & PY_HAS_DATASTACK) != 0) {
-		if (!load64(ts + l->ts_datastack_chunk, &at) || at == 0)
+		if (!load64(c, ts + l->ts_datastack_chunk, &at) || at == 0)
 			return false;
-		at = root_of_stack(at);
-		if (at == 0 || !read_frame(l, at, &f))
+		at = root_of_stack(c, at);
+		if (at == 0 || !read_frame(c, at, &f))
 			return false;
 	} else {
-		if (!py_frame_first(false, l, ts, &at) || at == 0)
+		if (!py_frame_first(memory(c), l, ts, &at) || at == 0)
 			return false;
 		for (unsigned i = 0;; i++) {
-			if (i == MAX_ROOT_STEPS || !read_frame(l, at, &f))
+			if (i == MAX_ROOT_STEPS || !read_frame(c, at, &f))
 				return false;
 			if (f.previous == 0)
 				break;

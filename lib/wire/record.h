@@ -83,6 +83,16 @@ enum record_type {
 	/* What the interpreter is in the middle of, from a tick on: enum
 	 * record_phase, tick less the base of the last cut.  At first it runs. */
 	REC_PHASE = 14,
+
+	/* How memory is read from here on: enum ring_copy_state, enum ring_copy_flags,
+	 * addresses of the handlers of SIGSEGV and SIGBUS that took the place of ours
+	 * (0: none), now. */
+	REC_COPY = 15,
+
+	/* CPU time by a thread's own timer: thread, node, position in the leaf plus 1
+	 * (0: not begun), state (REC_APPROXIMATE or 0), ns of CPU time it stands for,
+	 * samples.  Time: behind the ticks that came before it. */
+	REC_TIMER = 16,
 };
 
 #define REC_STRING_PIECE 8192u

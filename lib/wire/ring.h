@@ -26,7 +26,7 @@
 #include <stdint.h>
 
 #define RING_MAGIC        0x676e69726b737970ull /* "pyskring" */
-#define RING_VERSION      3u
+#define RING_VERSION      4u
 #define RING_HEADER_BYTES 8192u
 #define RING_DATA_BYTES   (1u << 20)
 #define RING_RESERVE      4096u
@@ -56,6 +56,8 @@ enum ring_leave {
 	RING_LEAVE_BAD_LAYOUT,    /* memory is not as the layout says */
 	RING_LEAVE_SIGNAL,        /* detail: a fault of the task's own */
 	RING_LEAVE_SYSCALL,       /* detail: errno of a call it cannot do without */
+	RING_LEAVE_NO_COPY,       /* detail: errno; memory cannot be read any more */
+	RING_LEAVE_NO_HANDLERS,   /* detail: errno; fast copies were asked for */
 	RING_LEAVE_COUNT,
 };
 
@@ -73,6 +75,32 @@ enum ring_option_flags {
 	RING_OPT_ONCPU = 1u << 2,    /* of threads that run alone */
 };
 
+/* How memory is to be read in the thread isolation. */
+enum ring_copy {
+	RING_COPY_AUTO = 0, /* by system calls */
+	RING_COPY_FAST,     /* by loads, if the handlers of their faults can be had */
+	RING_COPY_SYSCALL,  /* by system calls, whatever auto comes to mean */
+};
+
+/* How it is read. */
+enum ring_copy_state {
+	RING_COPY_DIRECT = 0, /* guarded loads of a task with handlers of its own */
+	RING_COPY_BY_SYSCALL,
+	RING_COPY_WARMUP, /* by system calls still; then by loads, if all stays so */
+	RING_COPY_BY_LOAD,
+	RING_COPY_STOPPED, /* not at all */
+};
+
+enum ring_copy_flags {
+	RING_COPY_CAN_PWRITE = 1u << 0, /* pwritev to a memfd of its own works */
+	RING_COPY_CAN_READV = 1u << 1,  /* process_vm_readv works */
+	RING_COPY_WANTED = 1u << 2, /* fast was asked for: the intent, not the state */
+	RING_COPY_FELL_BACK = 1u
+			      << 3, /* fast was wanted and is not to be had any more */
+	RING_COPY_TAKEN_SEGV = 1u << 4, /* another handler stands where ours was */
+	RING_COPY_TAKEN_BUS = 1u << 5,
+};
+
 /* Set by the recorder before the order to run. */
 struct ring_options {
 	uint64_t interval_ns;  /* wanted length of a stratum */
@@ -80,6 +108,9 @@ struct ring_options {
 	uint32_t max_stack;    /* frames stored, leaf side */
 	uint32_t overhead_ppm; /* share of the program's CPU time, adaptive only */
 	uint32_t max_threads;  /* looked at by a tick; 0: all */
+	uint32_t copy;         /* enum ring_copy */
+	uint32_t timer_ns;     /* of CPU timers; 0: none */
+	uint64_t warmup_ns;    /* by system calls before fast copies */
 	uint64_t runtime;      /* address of _PyRuntime */
 	uint64_t code_type;    /* address of PyCode_Type */
 	uint8_t layout[512];   /* struct py_layout (python/layout.h) */
@@ -91,10 +122,12 @@ struct ring_offer {
 	int32_t tid; /* of the task, likewise */
 	uint64_t image, image_bytes;
 	uint64_t arena, arena_bytes;
-	uint64_t runtime;            /* address of _PyRuntime, 0 when not known */
-	uint64_t code_type;          /* address of PyCode_Type, 0 when not known */
-	uint32_t python_hex;         /* Py_Version (3.11 and later), else 0 */
-	uint32_t recorder_seen;      /* 1: the recorder's death can be seen */
+	uint64_t runtime;       /* address of _PyRuntime, 0 when not known */
+	uint64_t code_type;     /* address of PyCode_Type, 0 when not known */
+	uint32_t python_hex;    /* Py_Version (3.11 and later), else 0 */
+	uint32_t recorder_seen; /* 1: the recorder's death can be seen */
+	uint32_t isolation;     /* enum core_isolation, as it is */
+	uint32_t pad;
 	char python_version[64];     /* of Py_GetVersion(), when python_hex is 0 */
 	uint8_t runtime_bytes[1024]; /* the first of _PyRuntime */
 };
@@ -121,6 +154,14 @@ enum ring_counter {
 	RING_TRUNCATED,    /* of the samples, those that lack frames on the root side */
 	RING_PROGRAM_NS,   /* CPU time of the program since the task began */
 	RING_LIMITED_NS,   /* time in strata longer than asked for */
+	RING_COPY_CALLS,   /* system calls that copied memory */
+	RING_COPY_BYTES,   /* copied by them */
+	RING_COPY_ERRORS,  /* copies of what could not be read */
+	RING_COPY_FAULTS,  /* guarded loads that faulted, in the thread isolation */
+	RING_TIMER_SAMPLES,  /* of CPU timers */
+	RING_TIMER_OVERRUNS, /* expirations that came together with another one */
+	RING_TIMER_LOST,     /* samples without room, overruns included */
+	RING_TIMER_YIELDED,  /* times the timers stood aside for another SIGPROF user */
 	RING_COUNTERS,
 };
 
@@ -140,6 +181,10 @@ struct ring_header {
 	int32_t leave_detail;
 	uint32_t task_beat; /* moves while the task lives */
 	uint64_t counters[RING_COUNTERS];
+	uint32_t copy_state;     /* enum ring_copy_state */
+	uint32_t copy_flags;     /* enum ring_copy_flags */
+	uint64_t copy_warmup_ns; /* left of the warm-up */
+	uint64_t copy_owner[2];  /* handlers that took the place of ours: SEGV, BUS */
 
 	/* Written by the recorder. */
 	__attribute__((aligned(64))) uint64_t tail;
