@@ -79,6 +79,14 @@ static const char *const counter_names[RING_COUNTERS] = {
 	[RING_TRUNCATED] = "truncated",
 	[RING_PROGRAM_NS] = "program-cpu",
 	[RING_LIMITED_NS] = "limited",
+	[RING_COPY_CALLS] = "copies",
+	[RING_COPY_BYTES] = "copied",
+	[RING_COPY_ERRORS] = "copy-errors",
+	[RING_COPY_FAULTS] = "copy-faults",
+	[RING_TIMER_SAMPLES] = "timer-samples",
+	[RING_TIMER_OVERRUNS] = "timer-overruns",
+	[RING_TIMER_LOST] = "timer-lost",
+	[RING_TIMER_YIELDED] = "timer-yielded",
 };
 
 /* --- the ring --- */
