@@ -11,6 +11,7 @@ unit_tests = \
 	tests/unit/t-filter \
 	tests/unit/t-host \
 	tests/unit/t-kept \
+	tests/unit/t-walk \
 	tests/unit/t-layout \
 	tests/unit/t-limits \
 	tests/unit/t-lines \
@@ -89,6 +90,10 @@ tests_unit_t_fault_LDFLAGS = $(AM_LDFLAGS) \
 tests_unit_t_fault_LDADD =
 tests_unit_t_kept_SOURCES = tests/unit/t-kept.c lib/core/kept.c lib/core/copy.c
 tests_unit_t_kept_LDADD =
+tests_unit_t_walk_SOURCES = tests/unit/t-walk.c lib/core/walk.c lib/core/copy.c \
+	lib/core/fault-x86-64-sig.c
+tests_unit_t_walk_LDFLAGS = $(tests_unit_t_fault_LDFLAGS)
+tests_unit_t_walk_LDADD =
 tests_unit_t_sigframe_SOURCES = tests/unit/t-sigframe.c
 tests_unit_t_sigframe_LDADD = $(LIBPYSTACK)
 tests_unit_t_proc_SOURCES = tests/unit/t-proc.c
