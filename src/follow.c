@@ -24,6 +24,7 @@
 
 enum {
 	DRAIN_BYTES = 256 << 10,
+	RELEASE_BYTES = 64 << 10,
 	LEAVE_WAIT_MS = 5000,
 	MAX_ATTRIBUTES = 4096,
 	COUNTERS_S = 5,
@@ -393,6 +394,33 @@ static void write_counters(struct follow *f)
 		file_writer_counters(output_part_writer(f->part), f->number, list, n);
 }
 
+/* The pages of the ring that lie in a run of its bytes count as the program's memory,
+ * which need not keep what was read. */
+static void drop_pages(const struct ring_reader *r, uint64_t from, uint64_t to)
+{
+	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+	uint64_t first = (from + page - 1) & ~(page - 1), end = to & ~(page - 1);
+
+	if (first < end)
+		(void)madvise(
+			(void *)(uintptr_t)(r->data + first), end - first, MADV_REMOVE);
+}
+
+/* Not a little at a time: whole pages can be dropped only before the writer has them.
+ */
+static void release(struct ring_reader *r)
+{
+	uint64_t from = r->released & (r->data_bytes - 1);
+	uint64_t to = from + (r->tail - r->released);
+
+	if (r->tail - r->released < RELEASE_BYTES)
+		return;
+	drop_pages(r, from, to < r->data_bytes ? to : r->data_bytes);
+	if (to > r->data_bytes)
+		drop_pages(r, 0, to - r->data_bytes);
+	ring_release(r);
+}
+
 int64_t follow_drain(struct follow *f, bool *ret_cut, struct err *err)
 {
 	int64_t drained = 0;
@@ -415,7 +443,8 @@ int64_t follow_drain(struct follow *f, bool *ret_cut, struct err *err)
 			follow_move_now(f);
 		if (used == 0)
 			break;
-		ring_consume(&f->ring, (uint64_t)used);
+		ring_take(&f->ring, (uint64_t)used);
+		release(&f->ring);
 		drained += used;
 	}
 	if (*ret_cut)

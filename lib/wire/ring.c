@@ -93,6 +93,7 @@ int ring_reader_init(struct ring_reader *r, void *mapped, uint64_t mapped_bytes)
 		.data_bytes = bytes,
 		.tail = __atomic_load_n(&h->tail, __ATOMIC_RELAXED),
 	};
+	r->released = r->tail;
 	return 0;
 }
 
@@ -115,10 +116,21 @@ int64_t ring_peek(const struct ring_reader *r, uint8_t *bytes, size_t max)
 	return (int64_t)size;
 }
 
-void ring_consume(struct ring_reader *r, uint64_t size)
+void ring_take(struct ring_reader *r, uint64_t size)
 {
 	r->tail += size;
+}
+
+void ring_release(struct ring_reader *r)
+{
+	r->released = r->tail;
 	__atomic_store_n(&r->header->tail, r->tail, __ATOMIC_RELEASE);
+}
+
+void ring_consume(struct ring_reader *r, uint64_t size)
+{
+	ring_take(r, size);
+	ring_release(r);
 }
 
 uint64_t ring_counter_get(const struct ring_header *h, enum ring_counter which)

@@ -227,7 +227,8 @@ struct ring_reader {
 	struct ring_header *header;
 	const uint8_t *data;
 	uint64_t data_bytes;
-	uint64_t tail;
+	uint64_t tail;     /* what was taken */
+	uint64_t released; /* what of it the writer has back */
 };
 
 /*
@@ -242,7 +243,12 @@ int ring_reader_init(struct ring_reader *r, void *mapped, uint64_t mapped_bytes)
  */
 int64_t ring_peek(const struct ring_reader *r, uint8_t *bytes, size_t max);
 
-/* Give the first size bytes back to the writer. */
+/* The first size bytes are done with; the writer has them back with the next release.
+ */
+void ring_take(struct ring_reader *r, uint64_t size);
+void ring_release(struct ring_reader *r);
+
+/* Both. */
 void ring_consume(struct ring_reader *r, uint64_t size);
 
 /* One counter, read whole. */

@@ -207,3 +207,15 @@ EOF
     [[ "$output" == *"in steps of 10 ms"* ]]
     near "$(awk '/cpu:.*running/ { print $3 }' <<< "$output")" 1.5 0.1 0
 }
+
+@test "the ring: what was read of it is no memory of the program any more" {
+    record -q -F max -o f -- /usr/bin/python3 -c "
+import time
+end = time.monotonic() + 2
+while time.monotonic() < end:
+    sum(range(20))
+print(next(line.split()[1] for line in open('/proc/self/status') if 'RssShmem' in line))
+" > out
+    echo "# $(cat out) kB of $(figure samples) samples" >&3
+    [ "$(cat out)" -lt 600 ]
+}
