@@ -284,6 +284,7 @@ def find_peers(options, main, ours):
     wanted = options.peer or PEERS
     folder.install(wanted, lambda text: print("bench: " + text, file=sys.stderr))
     found, missing = [ours], []
+    threads = samplers.as_threads(options.pystack) if options.threads else []
 
     def take(peer, program, make):
         if peer not in wanted:
@@ -384,6 +385,9 @@ def parse_arguments():
     p.add_argument("--peers", action="store_true",
                    help="measure the peers too, those that can be had: %s"
                    % ", ".join(PEERS))
+    p.add_argument("--threads", action="store_true",
+                   help="also pystack as a thread of the program: by system calls, "
+                        "by loads, with CPU timers")
     p.add_argument("--peer", action="append", choices=PEERS,
                    help="only this one of them; may be given again")
     p.add_argument("--folder", metavar="DIR", default=pythons.default_folder(),
@@ -431,6 +435,7 @@ def main():
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     if options.peers or options.peer:
         found, missing = find_peers(options, python, ours)
+    found[1:1] = threads
     out = tables.Markdown() if options.markdown else tables.Text()
     with tempfile.TemporaryDirectory(prefix="pystack-bench-") as folder:
         bench = Bench(folder)

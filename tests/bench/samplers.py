@@ -84,23 +84,23 @@ class Sampler:
 class Pystack(Sampler):
     name = "pystack"
     rates = RATES
+    options = ()
 
     def __init__(self, path, python=None):
         self.path, self.python = path, python
         self.task = None
 
     def argv(self, job):
-        return [self.path, "record", "-q", "-F", job.rate, "--no-adaptive", "-o",
-                job.output, "--"] + job.command()
+        return [self.path, "record", "-q", "-F", job.rate, "--no-adaptive",
+                *self.options, "-o", job.output, "--"] + job.command()
 
     def version(self):
         return re.search(r"[0-9][^ ,]*", pythons.output_of(self.path, "--version"))
 
     def ready(self, program):
-        """The task: a process of this name beside the program, in its memory."""
         end = time.monotonic() + TASK_SECONDS
         while True:
-            self.task = find_task(program)
+            self.task = self.find(program)
             if self.task is not None:
                 return
             if time.monotonic() > end:
@@ -109,6 +109,9 @@ class Pystack(Sampler):
 
     def done(self):
         return cpu_of(self.task)
+
+    def event(self, job):
+        return job.event
 
     def processes(self, job):
         """The sampler's own counters by process, and those of the whole."""
@@ -125,7 +128,7 @@ class Pystack(Sampler):
 
     def stacks(self, job):
         text = run_command([self.path, "script", "--format", "collapsed", "-e",
-                            job.event, "-i", job.output])
+                            self.event(job), "-i", job.output])
         return judge.collapsed(text, judge.name_of)
 
     def account(self, run, job, child, lived):
@@ -165,7 +168,52 @@ class Pystack(Sampler):
             run["impossible"] = judge.impossible(certain_samples(text), run["callers"])
 
 
+    @staticmethod
+    def find(program):
+        return find_task(program)
+
+
+class PystackThread(Pystack):
+    """The same as a thread of the program."""
+    rates = RATES[:3]
+
+    def __init__(self, path, name, *options):
+        super().__init__(path)
+        self.name = name
+        self.options = ("--isolation=thread",) + options
+
+    @staticmethod
+    def find(program):
+        for path in glob.glob("/proc/%d/task/*/comm" % program):
+            with open(path) as f:
+                if f.read() == "pystack\n":
+                    return os.path.dirname(path)
+        return None
+
+    def done(self):
+        with open(self.task + "/schedstat") as f:
+            return int(f.read().split()[0]) / 1e9
+
+
+class PystackTimers(PystackThread):
+    """And by the CPU timers of the program's threads, which its thread reads out."""
+
+    def event(self, job):
+        return "cpu-timer"
+
+    def suits(self, workload):
+        # A timer of a thread that lives for 10 ms does not expire.
+        return workload not in ("pool", "idle")
+
+
+def as_threads(path):
+    return [PystackThread(path, "thread, syscall", "--copy=syscall"),
+            PystackThread(path, "thread, fast", "--copy=fast", "--warmup=0s"),
+            PystackTimers(path, "thread, cpu-timer", "-e", "cpu-timer")]
+
+
 def find_task(program):
+    """A process of this name beside the program, in its memory."""
     # Started with the program it has the same parent; attached, it is its child.
     parents = (program, parent_of(program))
     memory = os.stat("/proc/%d/exe" % program)
