@@ -284,7 +284,6 @@ def find_peers(options, main, ours):
     wanted = options.peer or PEERS
     folder.install(wanted, lambda text: print("bench: " + text, file=sys.stderr))
     found, missing = [ours], []
-    threads = samplers.as_threads(options.pystack) if options.threads else []
 
     def take(peer, program, make):
         if peer not in wanted:
@@ -435,7 +434,8 @@ def main():
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     if options.peers or options.peer:
         found, missing = find_peers(options, python, ours)
-    found[1:1] = threads
+    if options.threads:
+        found[1:1] = samplers.as_threads(options.pystack)
     out = tables.Markdown() if options.markdown else tables.Text()
     with tempfile.TemporaryDirectory(prefix="pystack-bench-") as folder:
         bench = Bench(folder)
