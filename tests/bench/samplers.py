@@ -113,6 +113,10 @@ class Pystack(Sampler):
     def event(self, job):
         return job.event
 
+    def looks(self, total):
+        """Random samples of a thread that runs all the time; total: counter by name."""
+        return total("ticks")
+
     def processes(self, job):
         """The sampler's own counters by process, and those of the whole."""
         text = run_command([self.path, "report", "--stats", "-i", job.output])
@@ -152,7 +156,7 @@ class Pystack(Sampler):
                             + run["recorder_cpu"] - run["profiler_cpu"])
         run["profiler_cpu"] += others / 1e9
         run.update(
-            got_hz=ticks / seconds,
+            got_hz=self.looks(total) / seconds,
             approximate_pct=100 * total("approximate") / total("samples"),
             late_pct=100 * total("late") / max(1, ticks),
             missed_pct=100 * missed / max(1, ticks + missed),
@@ -200,6 +204,9 @@ class PystackTimers(PystackThread):
 
     def event(self, job):
         return "cpu-timer"
+
+    def looks(self, total):
+        return total("timer-samples")
 
     def suits(self, workload):
         # A timer of a thread that lives for 10 ms does not expire.
