@@ -81,6 +81,8 @@ enum core_avoid {
 	CORE_AVOID_NO_NEW_PRIVS = 1u << 10, /* prctl(PR_SET_NO_NEW_PRIVS) */
 	CORE_AVOID_SECCOMP = 1u << 11,
 	CORE_AVOID_KCMP = 1u << 12,
+	CORE_AVOID_PWRITEV = 1u << 13,      /* of the thread isolation, as the next */
+	CORE_AVOID_PROCESS_READ = 1u << 14, /* process_vm_readv */
 };
 
 /* Exit statuses of a task that could not begin; 128 + N after signal N. */
