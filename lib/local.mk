@@ -113,6 +113,7 @@ lib_libpystack_a_SOURCES = \
 	lib/python/linetable.c lib/python/linetable.h \
 	lib/python/object.h \
 	lib/python/unicode.c lib/python/unicode.h \
+	lib/wire/isolation.h \
 	lib/wire/record.h \
 	lib/wire/ring.c lib/wire/ring.h \
 	lib/wire/varint.h

@@ -365,7 +365,7 @@ void copy_begin(struct core *c)
 	c->copy_moment = 1;
 	k->tid = (int32_t)SYS0(__NR_gettid);
 	k->call = CALL_PWRITEV;
-	if ((c->args.avoid & CORE_AVOID_PROCESS_READ) != 0) {
+	if ((c->args.avoid & CORE_AVOID_READV) != 0) {
 		k->refused |= 1u << CALL_READV;
 		k->error = -SYS_EPERM;
 	}
