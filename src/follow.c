@@ -154,6 +154,8 @@ static void give_orders(struct follow *f, const struct follow_options *o, bool d
 	r->max_stack = o->max_stack;
 	r->max_threads = o->max_threads;
 	r->overhead_ppm = o->overhead_ppm;
+	r->copy = o->copy;
+	r->warmup_ns = (uint64_t)o->warmup_ns;
 	r->runtime = f->python.runtime;
 	r->code_type = f->python.code_type;
 	memcpy(r->layout, &f->python.layout, sizeof(f->python.layout));
@@ -448,6 +450,19 @@ enum ring_leave follow_why_left(const struct follow *f, int *ret_detail)
 	uint32_t why = f->ring.header->leave;
 
 	return why < RING_LEAVE_COUNT ? (enum ring_leave)why : RING_LEAVE_NONE;
+}
+
+struct follow_copy follow_copy_get(const struct follow *f)
+{
+	const struct ring_header *h = f->ring.header;
+	uint32_t state = __atomic_load_n(&h->copy_state, __ATOMIC_RELAXED);
+	uint32_t flags = __atomic_load_n(&h->copy_flags, __ATOMIC_RELAXED);
+
+	return (struct follow_copy){
+		.state = state < RING_COPY_STATES ? (enum ring_copy_state)state
+						  : RING_COPY_STOPPED,
+		.flags = flags & RING_COPY_FLAGS,
+	};
 }
 
 uint64_t follow_thread_count(const struct follow *f)

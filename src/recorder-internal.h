@@ -53,6 +53,7 @@ struct recorder {
 	bool over;
 	bool crowded;         /* no further processes are to be followed */
 	bool failed;          /* the output could not be written */
+	bool refused;         /* the first process cannot be recorded as asked for */
 	char found_kind[192]; /* why a Python that was found is not recorded */
 
 	pid_t child; /* the command, 0 when attached */
