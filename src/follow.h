@@ -37,6 +37,8 @@ struct follow_stats {
 	uint64_t lost;
 	uint64_t threads;
 	int64_t held_ns;
+	unsigned takeovers; /* segments in which another took the sampler's handlers */
+	char owner[1024];   /* the first of them, "" when there is none */
 };
 
 struct follow;
