@@ -357,9 +357,6 @@ void copy_begin(struct core *c)
 
 	if (!c->thread)
 		return;
-	/* Nothing faults in here, so no signal has to be let in: those that are sent to
-	 * the program are for its own threads to take. */
-	(void)mask_signals(BLOCK, ~0ull);
 	*k = (struct copying){ .fd = -1, .state = RING_COPY_BY_SYSCALL };
 	c->copies = true;
 	c->copy_moment = 1;
@@ -758,10 +755,13 @@ RARE static void go_fast(struct core *c, int64_t now)
 {
 	struct copying *k = &c->copying;
 
+	if (mask_signals(UNBLOCK, both_signals()) < 0) {
+		fall_back(c);
+		return;
+	}
 	forget_known(k, now);
 	k->state = RING_COPY_BY_LOAD;
 	tell(c);
-	(void)mask_signals(UNBLOCK, both_signals());
 }
 
 void copy_look(struct core *c)
