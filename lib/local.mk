@@ -22,6 +22,8 @@ lib_core_libcore_a_SOURCES = \
 	lib/core/fault-x86-64-sig.c \
 	lib/core/intern.c \
 	lib/core/copy.c \
+	lib/core/copy-page.h \
+	lib/core/copy-x86-64-sig.c \
 	lib/core/kept.c \
 	lib/core/loop.c \
 	lib/core/memops.c \
