@@ -389,9 +389,6 @@ int core_call(struct core_args *args);
 RARE long core_task(void *args) __attribute__((noreturn));
 RARE _Noreturn void task_leave(struct core *c, enum ring_leave why, int detail);
 struct core *task_state(void); /* from the stack pointer; any context */
-/* Of a thread: are SIGSEGV and SIGBUS let through, besides which all is blocked?  Only
- * while their handlers are ours.  A fault that is not let through ends the program. */
-void task_let_faults(struct core *c, bool through);
 
 /* alive.c */
 /* Sleep until the monotonic time ns.  Returns false, maybe before it, when the sampler
