@@ -213,6 +213,19 @@ static bool attach_instead(struct recorder *r, struct tree_process *p)
 	return true;
 }
 
+/* The thread has left as the program gave up rights, which it has kept: another one is
+ * made that has what the program has now. */
+static bool attach_anew(struct recorder *r, struct tree_process *p)
+{
+	if (r->o->no_inherit || !tree_lives(p))
+		return false;
+	p->filtered = true;
+	end_follow(r, p, FILE_END_SAMPLER, RING_LEAVE_RIGHTS, TREE_SEEN);
+	p->why = FILE_WHY_ATTACH;
+	tree_look_again(p, clock_monotonic_ns());
+	return true;
+}
+
 /*
  * A thread is gone without a word.  What its program's end takes away first is the
  * threads, then the memory, then the process: wait until it is seen which of the ends
@@ -273,6 +286,13 @@ static void task_left(struct recorder *r, struct tree_process *p)
 	case RING_LEAVE_BAD_LAYOUT:
 		msg_error("process %d: its memory is not laid out as its version's: %s",
 			(int)p->pid, layout_check(detail));
+		break;
+	case RING_LEAVE_RIGHTS:
+		if (attach_anew(r, p))
+			return;
+		msg_info(
+			"process %d: it has given up rights, so its sampler thread left",
+			(int)p->pid);
 		break;
 	case RING_LEAVE_SIGNAL:
 		msg_error(

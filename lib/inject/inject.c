@@ -949,7 +949,7 @@ static int sampler_tasks(struct proc_ids *ret)
 }
 
 /* A thread of that name, other than the main one, with a ring or what may be one. */
-static pid_t sampler_thread(pid_t pid)
+pid_t inject_find_thread(pid_t pid)
 {
 	struct proc_ids threads;
 	pid_t found = 0;
@@ -973,7 +973,7 @@ static pid_t sampler_thread(pid_t pid)
 pid_t inject_find_task(pid_t pid)
 {
 	struct proc_ids tasks;
-	pid_t found = sampler_thread(pid);
+	pid_t found = inject_find_thread(pid);
 
 	if (found != 0 || sampler_tasks(&tasks) != 0)
 		return found;
