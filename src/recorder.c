@@ -31,6 +31,7 @@
 #include "base/parse.h"
 #include "base/xalloc.h"
 #include "hello.h"
+#include "inject/filter.h"
 #include "msg.h"
 #include "proc/events.h"
 #include "proc/limits.h"
@@ -552,6 +553,19 @@ static bool first_process_reaps(void)
 	return false;
 }
 
+/* Filters that the command inherits: does a thread live under them? */
+static void tell_filters(const struct recorder *r, struct target_options *t)
+{
+	struct proc_status status;
+	struct err unsaid;
+
+	if (r->o->isolation == CORE_ISOLATION_THREAD &&
+		proc_status_read(getpid(), &status) == 0 && status.seccomp != 0 &&
+		status.filters > 0 &&
+		filters_try_own(CORE_ISOLATION_THREAD, &t->avoid, &unsaid) == 0)
+		t->filters = status.filters;
+}
+
 static int spawn(struct recorder *r)
 {
 	struct err err;
@@ -573,6 +587,7 @@ static int spawn(struct recorder *r)
 									: NULL,
 		.signals = &r->given,
 	};
+	tell_filters(r, &t);
 	int code = target_start(&t, &r->child, &err);
 
 	if (code == 0) {
