@@ -10,6 +10,7 @@ unit_tests = \
 	tests/unit/t-file-writer \
 	tests/unit/t-filter \
 	tests/unit/t-host \
+	tests/unit/t-copy \
 	tests/unit/t-kept \
 	tests/unit/t-layout \
 	tests/unit/t-limits \
@@ -87,6 +88,11 @@ tests_unit_t_fault_LDFLAGS = $(AM_LDFLAGS) \
 	-Wl,--defsym=core_fixups_begin=__start_core_fixups \
 	-Wl,--defsym=core_fixups_end=__stop_core_fixups
 tests_unit_t_fault_LDADD =
+tests_unit_t_copy_SOURCES = tests/unit/t-copy.c lib/core/copy-x86-64-sig.c
+tests_unit_t_copy_LDFLAGS = $(AM_LDFLAGS) \
+	-Wl,--defsym=core_page_begin=__start_core_page \
+	-Wl,--defsym=core_page_end=__stop_core_page
+tests_unit_t_copy_LDADD =
 tests_unit_t_kept_SOURCES = tests/unit/t-kept.c lib/core/kept.c
 tests_unit_t_kept_LDADD =
 tests_unit_t_sigframe_SOURCES = tests/unit/t-sigframe.c
