@@ -3,14 +3,15 @@
 unit_tests = \
 	tests/unit/t-base \
 	tests/unit/t-control \
+	tests/unit/t-copy \
 	tests/unit/t-decoder \
 	tests/unit/t-fault \
 	tests/unit/t-file \
 	tests/unit/t-file-damage \
 	tests/unit/t-file-writer \
 	tests/unit/t-filter \
+	tests/unit/t-handlers \
 	tests/unit/t-host \
-	tests/unit/t-copy \
 	tests/unit/t-kept \
 	tests/unit/t-layout \
 	tests/unit/t-limits \
@@ -93,6 +94,10 @@ tests_unit_t_copy_LDFLAGS = $(AM_LDFLAGS) \
 	-Wl,--defsym=core_page_begin=__start_core_page \
 	-Wl,--defsym=core_page_end=__stop_core_page
 tests_unit_t_copy_LDADD =
+tests_unit_t_handlers_SOURCES = tests/unit/t-handlers.c lib/core/copy.c \
+	lib/core/copy-x86-64-sig.c
+tests_unit_t_handlers_LDFLAGS = $(tests_unit_t_copy_LDFLAGS)
+tests_unit_t_handlers_LDADD = -lpthread
 tests_unit_t_kept_SOURCES = tests/unit/t-kept.c lib/core/kept.c
 tests_unit_t_kept_LDADD =
 tests_unit_t_sigframe_SOURCES = tests/unit/t-sigframe.c
