@@ -16,6 +16,7 @@ unit_tests = \
 	tests/unit/t-layout \
 	tests/unit/t-limits \
 	tests/unit/t-lines \
+	tests/unit/t-looks \
 	tests/unit/t-output \
 	tests/unit/t-parse \
 	tests/unit/t-preload \
@@ -100,6 +101,12 @@ tests_unit_t_handlers_LDFLAGS = $(tests_unit_t_copy_LDFLAGS)
 tests_unit_t_handlers_LDADD = -lpthread
 tests_unit_t_kept_SOURCES = tests/unit/t-kept.c lib/core/kept.c
 tests_unit_t_kept_LDADD =
+tests_unit_t_looks_SOURCES = tests/unit/t-looks.c \
+	lib/core/copy-x86-64-sig.c lib/core/cpu.c lib/core/intern.c lib/core/kept.c \
+	lib/core/names.c lib/core/runs.c lib/core/strata.c lib/core/threads.c \
+	lib/core/walk.c lib/wire/ring.c
+tests_unit_t_looks_LDFLAGS = $(tests_unit_t_copy_LDFLAGS)
+tests_unit_t_looks_LDADD =
 tests_unit_t_sigframe_SOURCES = tests/unit/t-sigframe.c
 tests_unit_t_sigframe_LDADD = $(LIBPYSTACK)
 tests_unit_t_proc_SOURCES = tests/unit/t-proc.c
