@@ -319,6 +319,7 @@ struct core {
 	int64_t window_ns, window_step;
 	int64_t window_cpu;
 	int64_t full_look_ns, full_look_step, full_look_price;
+	int64_t so_far_ns, so_far_step;
 	int64_t doubted_ns;     /* when every thread was last doubted less */
 	int64_t unexplained_ns; /* CPU time that nobody was found to have used */
 	/* Weight of the ticks that saw a thread running, and what the kernel says of
@@ -388,9 +389,6 @@ int core_call(struct core_args *args);
 RARE long core_task(void *args) __attribute__((noreturn));
 RARE _Noreturn void task_leave(struct core *c, enum ring_leave why, int detail);
 struct core *task_state(void); /* from the stack pointer; any context */
-/* Of a thread: are SIGSEGV and SIGBUS let through, besides which all is blocked?  Only
- * while their handlers are ours.  A fault that is not let through ends the program. */
-void task_let_faults(struct core *c, bool through);
 
 /* alive.c */
 /* Sleep until the monotonic time ns.  Returns false, maybe before it, when the sampler
@@ -581,6 +579,8 @@ void cpu_end(struct core *c, struct thread *t);
 void cpu_checkpoint_all(struct core *c);
 /* Account for all until now: a pause follows, another file, or the end. */
 void cpu_settle(struct core *c);
+/* Behind a cut: what each has used so far, for the case that this is the last word. */
+void cpu_say_so_far(struct core *c);
 /* Ticks are taken again: CPU time used since is nobody's. */
 RARE void cpu_resume(struct core *c);
 /* Is this thread on a CPU although it does not hold the GIL? */
