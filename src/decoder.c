@@ -95,6 +95,8 @@ struct thread {
 	bool in_file; /* the one in hand has its record */
 	bool accounted;
 	struct file_cpu account; /* its last one */
+	bool has_so_far;
+	struct pending so_far; /* if nothing follows, this is the last one */
 };
 
 struct decoder {
@@ -858,7 +860,11 @@ static void get_cpu(struct decoder *d, struct varint_reader *v)
 	if (v->bad)
 		return;
 	p.thread = (uint32_t)(t - d->threads) + 1;
-	v->bad |= !wait_for_strata(d, &p);
+	t->has_so_far = (flags & REC_CPU_SO_FAR) != 0;
+	if (t->has_so_far)
+		t->so_far = p;
+	else
+		v->bad |= !wait_for_strata(d, &p);
 }
 
 static void get_gap(struct decoder *d, struct varint_reader *v)
@@ -1091,6 +1097,13 @@ int64_t decoder_feed(struct decoder *d, const uint8_t *bytes, size_t size,
 void decoder_close_runs(struct decoder *d)
 {
 	close_all_runs(d);
+}
+
+void decoder_end_unsaid(struct decoder *d)
+{
+	for (size_t i = 0; i < d->thread_count; i++)
+		if (d->threads[i].has_so_far)
+			settle_account(d, &d->threads[i].so_far);
 }
 
 void decoder_stop_at_cut(struct decoder *d, uint32_t number)

@@ -25,6 +25,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "wire/isolation.h"
+
 #define RING_MAGIC        0x676e69726b737970ull /* "pyskring" */
 #define RING_VERSION      4u
 #define RING_HEADER_BYTES 8192u
