@@ -112,6 +112,20 @@ threads_only=(errno:clone:0:!0x10000 errno:clone3,fork,vfork)
     done
 }
 
+@test "filters of the recorder's own: tried, and a thread begins with the program" {
+    # ptrace is refused, so nothing can be attached to.
+    python3 "$apps/under.py" errno:101 exec -- "$PYSTACK" record --isolation=thread -F 500 \
+        -o f -- /usr/bin/python3 "$apps/isolated.py" family 0.3 > out || [ $? -eq 7 ]
+    [ "$(isolations f)" = "thread " ]
+    has_function f in_main
+    has_function f in_child
+    # What would end it keeps it from beginning.
+    python3 "$apps/under.py" kill:memfd_create errno:101 exec -- "$PYSTACK" record \
+        --isolation=thread -o g -- /usr/bin/python3 "$apps/isolated.py" threads 0.3 > out
+    has_line out DONE
+    ! has_function g in_main
+}
+
 @test "the copies of a thread: one of two calls is enough, none is refused" {
     requires_root
     local calls
