@@ -22,6 +22,8 @@ lib_core_libcore_a_SOURCES = \
 	lib/core/fault-x86-64-sig.c \
 	lib/core/intern.c \
 	lib/core/copy.c \
+	lib/core/copy-page.h \
+	lib/core/copy-x86-64-sig.c \
 	lib/core/kept.c \
 	lib/core/loop.c \
 	lib/core/memops.c \
@@ -46,6 +48,8 @@ lib/core/core.so: lib/core/libcore.a $(srcdir)/lib/core/core.ld
 lib/core/core.bin: lib/core/core.so $(srcdir)/build-aux/check-core.sh
 	$(AM_V_at)READELF="$(READELF)" NM="$(NM)" $(SHELL) $(srcdir)/build-aux/check-core.sh \
 		core lib/core/core.so
+	$(AM_V_at)READELF="$(READELF)" $(SHELL) $(srcdir)/build-aux/check-core.sh \
+		page lib/core/libcore_a-copy-x86-64-sig.$(OBJEXT)
 	$(AM_V_GEN)$(OBJCOPY) -O binary -j .text lib/core/core.so $@
 CLEANFILES += lib/core/core.so lib/core/core.bin
 
@@ -111,6 +115,7 @@ lib_libpystack_a_SOURCES = \
 	lib/python/linetable.c lib/python/linetable.h \
 	lib/python/object.h \
 	lib/python/unicode.c lib/python/unicode.h \
+	lib/wire/isolation.h \
 	lib/wire/record.h \
 	lib/wire/ring.c lib/wire/ring.h \
 	lib/wire/varint.h

@@ -23,6 +23,7 @@ enum {
 	MOST_FILES = 100000,
 };
 
+#define DEFAULT_WARMUP_NS  15000000000
 #define LEAST_SWITCH_NS    100000000
 #define LEAST_KEPT_NS      1000000000u
 #define LEAST_KEPT_BYTES   (64u << 10)
@@ -36,6 +37,8 @@ static struct recorder_options options = {
 		.adaptive = true,
 		.max_stack = DEFAULT_MAX_STACK,
 		.overhead_ppm = DEFAULT_OVERHEAD_PPM,
+		.copy = RING_COPY_AUTO,
+		.warmup_ns = DEFAULT_WARMUP_NS,
 	},
 };
 static bool strict_freq, rate_given, count_given, call_graph;
@@ -136,6 +139,13 @@ static int set_overhead(const char *value, struct err *err)
 	return 0;
 }
 
+static int set_warmup(const char *value, struct err *err)
+{
+	if (parse_duration_or_none(value, &options.sampling.warmup_ns) != 0)
+		return err_set(err, -EINVAL, "'%s' is not a time (15, 15s, 0s)", value);
+	return 0;
+}
+
 static int set_level(const char *value, struct err *err)
 {
 	uint64_t level;
@@ -145,6 +155,23 @@ static int set_level(const char *value, struct err *err)
 			err, -EINVAL, "'%s' is not a number from 1 to 22", value);
 	options.output.level = (int)level;
 	return 0;
+}
+
+static int set_isolation(const char *value, struct err *err)
+{
+	static const char *const words[] = {
+		[CORE_ISOLATION_AUTO] = "auto",
+		[CORE_ISOLATION_TASK] = "task",
+		[CORE_ISOLATION_THREAD] = "thread",
+	};
+
+	for (unsigned i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
+		if (strcmp(value, words[i]) != 0)
+			continue;
+		options.isolation = (enum core_isolation)i;
+		return 0;
+	}
+	return err_set(err, -EINVAL, "'%s' is neither auto, task nor thread", value);
 }
 
 static int set_delay(const char *value, struct err *err)
@@ -275,6 +302,17 @@ static const struct opt record_options[] = {
 		.set = set_max_threads },
 	{ 0, "oncpu", NULL, "threads that run alone: CPU and GIL time, no waiting",
 		.flag = &options.sampling.oncpu },
+	{ 0, "isolation", "auto|task|thread",
+		"what samples in the program: a task of its own, a thread\nof the program, or "
+		"whichever can be had, in this order\n(auto)",
+		.set = set_isolation },
+	{ 0, "copy", "auto|fast|syscall",
+		"how a sampler that is a thread of the program reads its\nmemory: by system "
+		"calls, or, as nothing but fast wants,\nby loads, whose faults it must handle",
+		.word = &options.sampling.copy },
+	{ 0, "warmup", "TIME",
+		"with --copy=fast: by system calls for this long at\nfirst (15s)",
+		.set = set_warmup },
 	{ 'g', "call-graph", NULL,
 		"accepted for perf's sake: stacks are always recorded",
 		.flag = &call_graph },

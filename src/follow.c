@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,7 +19,10 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/xalloc.h"
+#include "copy-text.h"
+#include "core/abi.h"
 #include "decoder.h"
+#include "proc/maps.h"
 #include "proc/process.h"
 #include "thread-names.h"
 
@@ -33,9 +37,11 @@ enum {
 struct follow {
 	pid_t pid;
 	pid_t task;
-	int task_pidfd;
+	int task_pidfd; /* of a thread: its program's */
 	bool task_gone; /* before it could be opened */
-	int connection; /* -1 when attached */
+	bool thread;
+	uint64_t start_ticks; /* of the thread */
+	int connection;       /* -1 when attached */
 	bool attached;
 	struct inject_task injected;
 	struct python_found python;
@@ -137,6 +143,15 @@ static void order(struct follow *f, enum ring_order what)
 	__atomic_store_n(&f->ring.header->order, what, __ATOMIC_RELEASE);
 }
 
+/* Is it a thread that is stopped together with its program? */
+static bool thread_stands(const struct follow *f)
+{
+	struct proc_stat st;
+
+	return f->thread && proc_stat_read(f->pid, f->task, &st) == 0 &&
+	       st.state == 'T';
+}
+
 void follow_enable(struct follow *f, bool on)
 {
 	order(f, on ? RING_ORDER_RUN : RING_ORDER_PARK);
@@ -155,10 +170,70 @@ static void give_orders(struct follow *f, const struct follow_options *o, bool d
 	r->max_stack = o->max_stack;
 	r->max_threads = o->max_threads;
 	r->overhead_ppm = o->overhead_ppm;
+	r->copy = o->copy;
+	r->warmup_ns = (uint64_t)o->warmup_ns;
 	r->runtime = f->python.runtime;
 	r->code_type = f->python.code_type;
 	memcpy(r->layout, &f->python.layout, sizeof(f->python.layout));
 	follow_enable(f, !disabled);
+}
+
+/* --- how its memory is read --- */
+
+/* What a handler lies in, of an address that is the program's word. */
+static void name_mapping(uint64_t address, struct buf *name, void *context)
+{
+	const struct follow *f = context;
+	struct proc_maps maps;
+	struct err ignored;
+
+	if (proc_maps_read(f->pid, &maps, &ignored) != 0)
+		return;
+	const struct proc_map *m = proc_maps_at(&maps, address);
+
+	if (m != NULL)
+		buf_add_str(name, m->path[0] != '\0' ? m->path : "[anonymous memory]");
+	proc_maps_done(&maps);
+}
+
+struct follow_copy follow_copy_get(const struct follow *f)
+{
+	const struct ring_header *h = f->ring.header;
+	uint32_t state = __atomic_load_n(&h->copy_state, __ATOMIC_RELAXED);
+	uint32_t flags = __atomic_load_n(&h->copy_flags, __ATOMIC_RELAXED);
+
+	return (struct follow_copy){
+		.state = state < RING_COPY_STATES ? (enum ring_copy_state)state
+						  : RING_COPY_STOPPED,
+		.flags = flags & RING_COPY_FLAGS,
+	};
+}
+
+/* The sampler's own clock, which is another one in a time namespace. */
+static uint64_t sampler_ns(const struct follow *f)
+{
+	int64_t offset = decoder_clock_offset(f->decoder);
+
+	return (uint64_t)(offset != 0 ? clock_real_ns() + offset
+				      : clock_monotonic_ns());
+}
+
+/* Of a thread; a task reads in one way alone. */
+static void tell_copy(struct follow *f)
+{
+	const struct ring_header *h = f->ring.header;
+	struct follow_copy now = follow_copy_get(f);
+	struct file_copy c = {
+		.mono_ns = sampler_ns(f),
+		.state = now.state,
+		.flags = now.flags,
+		.warmup_ns = __atomic_load_n(&h->copy_warmup_ns, __ATOMIC_RELAXED),
+		.owner = { __atomic_load_n(&h->copy_owner[0], __ATOMIC_RELAXED),
+			__atomic_load_n(&h->copy_owner[1], __ATOMIC_RELAXED) },
+	};
+
+	if (now.state != RING_COPY_DIRECT || decoder_copy(f->decoder) != NULL)
+		decoder_tell_copy(f->decoder, &c);
 }
 
 /* --- the segment --- */
@@ -225,6 +300,26 @@ static void add_host(struct attributes *a)
 		add_attribute(a, "boot", boot.data, boot.size - 1);
 }
 
+/* What the sampler is, and, of a thread, what was asked of it. */
+static void add_isolation(
+	const struct follow *f, struct attributes *a, const struct follow_options *o)
+{
+	static const char *const copies[] = {
+		[RING_COPY_AUTO] = "auto",
+		[RING_COPY_FAST] = "fast",
+		[RING_COPY_SYSCALL] = "syscall",
+	};
+
+	if (f->ring.header->offer.isolation != CORE_ISOLATION_THREAD) {
+		add_text(a, "isolation", "task");
+		return;
+	}
+	add_text(a, "isolation", "thread");
+	add_text(a, "copy", copies[o->copy]);
+	if (o->copy == RING_COPY_FAST)
+		add_number(a, "warmup", (uint64_t)o->warmup_ns);
+}
+
 /* What is known of the process now; it may be gone when the next part begins. */
 static void describe(struct follow *f, const struct follow_options *o,
 	const struct follow_origin *origin)
@@ -255,7 +350,7 @@ static void describe(struct follow *f, const struct follow_options *o,
 		add_number(a, "clock",
 			st.start_ticks *
 				(1000000000ull / (uint64_t)sysconf(_SC_CLK_TCK)));
-	add_text(a, "isolation", "task");
+	add_isolation(f, a, o);
 	add_number(a, "max-stack", o->max_stack);
 	if (o->max_threads != 0)
 		add_number(a, "max-threads", o->max_threads);
@@ -296,6 +391,21 @@ static uint32_t write_segment(
 	return s.segment;
 }
 
+/* It may have been killed as it started. */
+static void hold_task(struct follow *f)
+{
+	struct proc_stat st;
+
+	f->task_pidfd = (int)syscall(SYS_pidfd_open, f->thread ? f->pid : f->task, 0);
+	f->task_gone = f->task_pidfd < 0 && errno == ESRCH;
+	if (!f->thread)
+		return;
+	int r = proc_stat_read(f->pid, f->task, &st);
+
+	f->task_gone |= r == -ESRCH || r == -ENOENT;
+	f->start_ticks = r == 0 ? st.start_ticks : 0;
+}
+
 int follow_start(pid_t pid, const struct follow_source *source,
 	const struct python_found *python, const struct follow_options *options,
 	struct output_part *part, const struct follow_origin *origin,
@@ -307,6 +417,7 @@ int follow_start(pid_t pid, const struct follow_source *source,
 	f->pid = pid;
 	f->task = source->task;
 	f->attached = source->injected != NULL;
+	f->thread = f->attached ? source->injected->thread : source->program != 0;
 	f->connection = f->attached ? -1 : source->connection;
 	f->task_pidfd = -1;
 	f->part = part;
@@ -329,15 +440,14 @@ int follow_start(pid_t pid, const struct follow_source *source,
 		follow_free(f);
 		return r;
 	}
-	f->task_pidfd = (int)syscall(SYS_pidfd_open, f->task, 0);
-	/* It may have been killed as it started. */
-	f->task_gone = f->task_pidfd < 0 && errno == ESRCH;
+	hold_task(f);
 	describe(f, options, origin);
 	f->number = write_segment(f, part, 0);
 	f->decoder = decoder_new(output_part_writer(part), f->number, next_thread,
 		(enum py_linetable_kind)python->layout.linetable_kind);
 	if (python->layout.gc_frame != PY_NONE)
 		decoder_trust_gc(f->decoder);
+	decoder_set_namer(f->decoder, name_mapping, f);
 	f->names = (struct thread_names){ .pid = pid, .python = &f->python };
 	give_orders(f, options, origin->disabled);
 	*ret_follow = f;
@@ -387,6 +497,8 @@ static void write_counters(struct follow *f)
 	if (now - f->counters_ns < COUNTERS_S * 1000000000ll)
 		return;
 	f->counters_ns = now;
+	if (follow_copy_get(f).state == RING_COPY_WARMUP)
+		tell_copy(f);
 	read_counters(f);
 	uint32_t n = list_counters(f, list, false);
 
@@ -465,6 +577,9 @@ bool follow_has_left(const struct follow *f)
 	if (__atomic_load_n(&f->ring.header->state, __ATOMIC_ACQUIRE) == RING_LEFT)
 		return true;
 	/* Killed, it says nothing. */
+	if (f->thread)
+		return f->task_gone ||
+		       proc_thread_is_over(f->pid, f->task, f->start_ticks);
 	return f->task_gone || (f->task_pidfd >= 0 && poll(&p, 1, 0) > 0);
 }
 
@@ -500,7 +615,9 @@ static bool await_leaving(struct follow *f)
 	bool cut = false;
 
 	while (!follow_has_left(f)) {
-		if (clock_monotonic_ns() > end)
+		/* A thread that is stopped with its program is made to go on by the
+		 * injector. */
+		if (clock_monotonic_ns() > end || (f->attached && thread_stands(f)))
 			return false;
 		/* It may have much to write before it goes. */
 		(void)follow_drain(f, &cut, &ignored);
@@ -516,6 +633,28 @@ static void sum_up(struct follow *f)
 	f->stats.samples = s->samples;
 	f->stats.lost = s->lost + f->stats.counters[RING_LOST_FULL];
 	f->stats.threads = s->threads;
+}
+
+/* Who took the sampler's handlers, if anybody did. */
+static void sum_up_takeover(struct follow *f)
+{
+	static const uint32_t taken[] = { RING_COPY_TAKEN_SEGV, RING_COPY_TAKEN_BUS };
+	const struct file_copy *c = decoder_copy(f->decoder);
+
+	f->stats.takeovers = 0;
+	for (size_t i = 0; i < 2 && c != NULL && f->stats.takeovers == 0; i++) {
+		_cleanup_buf_ struct buf owner = BUF_INIT(PATH_MAX * 4);
+
+		if ((c->flags & taken[i]) == 0)
+			continue;
+		const char *path = decoder_owner(f->decoder, i);
+		const char *slash = strrchr(path, '/');
+
+		copy_text_owner(&owner, c->owner[i], slash != NULL ? slash + 1 : path);
+		f->stats.takeovers = 1;
+		(void)snprintf(
+			f->stats.owner, sizeof(f->stats.owner), "%s", buf_text(&owner));
+	}
 }
 
 static void tell_lost(struct follow *f)
@@ -543,6 +682,8 @@ static void write_end(struct follow *f, enum file_end_why why, uint64_t status)
 		.counter_count = n,
 	};
 
+	tell_copy(f);
+	sum_up_takeover(f);
 	file_writer_segment_end(output_part_writer(f->part), &end);
 	tell_lost(f);
 }
@@ -560,21 +701,28 @@ int follow_end(
 		follow_name_threads(f, true);
 	order(f, RING_ORDER_LEAVE);
 	bool left = await_leaving(f);
+	bool out = f->attached && f->thread && !left;
 
+	if (out)
+		r = inject_stop(&f->injected, err);
 	(void)follow_drain(f, &cut, &ignored);
 	if (f->next != NULL)
 		follow_move_now(f);
+	if (f->thread &&
+		__atomic_load_n(&f->ring.header->state, __ATOMIC_ACQUIRE) != RING_LEFT)
+		decoder_end_unsaid(f->decoder);
 	decoder_close_runs(f->decoder);
 	read_counters(f);
-	if (f->attached) {
+	if (f->attached && !out) {
 		f->injected.arena_gone = __atomic_load_n(&f->ring.header->state,
 						 __ATOMIC_ACQUIRE) == RING_LEFT;
 		r = inject_stop(&f->injected, err);
-		f->stats.held_ns = f->injected.held_ns;
-	} else if (!left) {
-		r = err_set(err, -E_TIMEOUT, "the sampler task %d has not left",
-			(int)f->task);
+	} else if (!left && !out) {
+		r = err_set(err, -E_TIMEOUT, "the sampler %s %d has not left",
+			f->thread ? "thread" : "task", (int)f->task);
 	}
+	if (f->attached)
+		f->stats.held_ns = f->injected.held_ns;
 	sum_up(f);
 	write_end(f, why, status);
 	f->ended = true;
@@ -599,7 +747,7 @@ bool follow_obeys(const struct follow *f)
 	const struct ring_header *h = f->ring.header;
 	uint32_t state = __atomic_load_n(&h->state, __ATOMIC_ACQUIRE);
 
-	if (state != RING_PARKED && state != RING_RUNNING)
+	if ((state != RING_PARKED && state != RING_RUNNING) || thread_stands(f))
 		return true;
 	return (h->order == RING_ORDER_PARK) == (state == RING_PARKED);
 }
@@ -634,6 +782,11 @@ void follow_move_now(struct follow *f)
 pid_t follow_task(const struct follow *f)
 {
 	return f->task;
+}
+
+bool follow_is_thread(const struct follow *f)
+{
+	return f->thread;
 }
 
 int follow_poll_fd(const struct follow *f)

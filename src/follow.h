@@ -26,6 +26,8 @@ struct follow_options {
 	uint32_t max_stack;
 	uint32_t max_threads; /* looked at by a tick; 0: all */
 	uint32_t overhead_ppm;
+	unsigned copy; /* enum ring_copy, for the isolation of a thread */
+	int64_t warmup_ns;
 };
 
 /* Sums of a segment, for the end line. */
@@ -35,6 +37,8 @@ struct follow_stats {
 	uint64_t lost;
 	uint64_t threads;
 	int64_t held_ns;
+	unsigned takeovers; /* segments in which another took the sampler's handlers */
+	char owner[1024];   /* the first of them, "" when there is none */
 };
 
 struct follow;
@@ -44,6 +48,7 @@ struct follow_source {
 	int ring_fd;
 	int connection;                     /* of a hello */
 	pid_t task;                         /* likewise */
+	pid_t program;                      /* of a hello by a thread of it; else 0 */
 	const struct inject_task *injected; /* NULL: a hello */
 };
 
@@ -104,6 +109,14 @@ void follow_close_runs(struct follow *f);
 bool follow_has_left(const struct follow *f);
 enum ring_leave follow_why_left(const struct follow *f, int *ret_detail);
 
+/* How its memory is read; what the ring cannot mean is left out. */
+struct follow_copy {
+	enum ring_copy_state state;
+	uint32_t flags; /* enum ring_copy_flags */
+};
+
+struct follow_copy follow_copy_get(const struct follow *f);
+
 /* How many threads were seen until now. */
 uint64_t follow_thread_count(const struct follow *f);
 
@@ -120,6 +133,8 @@ int follow_end(
 	struct follow *f, enum file_end_why why, uint64_t status, struct err *err);
 
 pid_t follow_task(const struct follow *f);
+/* Is it a thread of the program?  Then it ends with that, without a word. */
+bool follow_is_thread(const struct follow *f);
 /* Descriptor that becomes readable when the task or the connection ends. */
 int follow_poll_fd(const struct follow *f);
 /* Also while it lasts. */

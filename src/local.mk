@@ -11,6 +11,7 @@ src_pystack_SOURCES = \
 	src/cmd-script.c \
 	src/cmd.h \
 	src/control.c src/control.h \
+	src/copy-text.c src/copy-text.h \
 	src/decoder.c src/decoder.h \
 	src/follow.c src/follow.h \
 	src/frame-text.c src/frame-text.h \
@@ -37,6 +38,7 @@ src_pystack_SOURCES = \
 	src/thread-names.c src/thread-names.h \
 	src/tree.c src/tree.h \
 	src/verdict.c src/verdict.h \
+	src/view-jsonl.c src/view-jsonl.h \
 	src/view-stats.c src/view-stats.h \
 	src/view-text.c src/view-text.h
 src_pystack_CPPFLAGS = $(AM_CPPFLAGS) -DPKGLIBDIR='"$(pkglibdir)"' $(JSON_CFLAGS)

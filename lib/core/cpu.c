@@ -20,7 +20,8 @@
  * are such ticks; what remains at the end is shown as not sampled.
  *
  * Where schedstat is not to be had (a kernel without it, a container that hides it),
- * the CPU time of stat stands in, in steps of 10 ms.
+ * the CPU time of stat stands in, in steps of 10 ms.  A thread of the program can read
+ * the others' CPU clocks instead, which are exact.
  */
 #include "core/core-internal.h"
 
@@ -44,9 +45,11 @@ enum {
 	SLACK_FLOOR_NS = 10000000,
 	SLACK_TICKS = 2,
 	LATELY = 8, /* windows */
+	SO_FAR_MAX_NS = 1000000000,
 	CHECKPOINT_TICKS = 16,
 	CHECKPOINT_NS = 1000000000,
-	OPEN_READ = 0x80000, /* O_RDONLY | O_CLOEXEC */
+	CLOCKS_APART_NS = 5000, /* of two clocks that are read one after the other */
+	OPEN_READ = 0x80000,    /* O_RDONLY | O_CLOEXEC */
 	FILE_BYTES = 512,
 };
 
@@ -92,7 +95,7 @@ bool cpu_open(struct core *c, struct thread *t)
 		t->ask = true;
 		t->ask_until = c->now_ns + WINDOW_NS * 2;
 	}
-	if (t->schedstat >= 0 || turn_coarse(c, t))
+	if (t->schedstat >= 0 || (!c->thread && turn_coarse(c, t)))
 		return true;
 	if (t->schedstat == -SYS_ENOENT)
 		return false;
@@ -166,30 +169,77 @@ static bool read_coarse(struct thread *t)
 	return true;
 }
 
-/* What the kernel says of a thread; false when it is gone, or says nothing. */
-static bool read_account(struct core *c, struct thread *t)
+struct account {
+	uint64_t cpu, delay, count;
+};
+
+static bool read_schedstat(int fd, struct account *ret)
 {
 	char text[96];
 	const char *at = text;
-	uint64_t cpu, delay;
-
-	if (t->coarse)
-		return read_coarse(t);
-	if (t->schedstat < 0)
-		return false;
-	long n = sys_pread(t->schedstat, text, sizeof(text));
+	long n = fd >= 0 ? sys_pread(fd, text, sizeof(text)) : -1;
 
 	if (n < 0)
 		return false;
-	cpu = number(&at, text + n);
-	delay = number(&at, text + n);
-	t->run_count = number(&at, text + n);
+	ret->cpu = number(&at, text + n);
+	ret->delay = number(&at, text + n);
+	ret->count = number(&at, text + n);
+	return true;
+}
+
+int64_t cpu_own_delay(struct core *c)
+{
+	struct account a;
+
+	if (!read_schedstat(c->self_stat_fd, &a) || a.count == 0)
+		return -1;
+	int64_t since = (int64_t)(a.delay - c->own_delay);
+
+	c->own_delay = a.delay;
+	return since;
+}
+
+/*
+ * A thread reads the clocks of the others, which are exact; schedstat, where it can be
+ * had, tells the rest, and that it is still the same thread.
+ */
+static bool read_clock(struct core *c, struct thread *t)
+{
+	enum { OF_A_THREAD = 6 };
+	struct account a = { 0 };
+
+	if (t->tid == 0 || (t->schedstat >= 0 && !read_schedstat(t->schedstat, &a)))
+		return false;
+	int64_t cpu = loop_clock((int)((~t->tid << 3) | OF_A_THREAD));
+
+	(void)c;
+	/* It has run; 0 is that of one that has gone. */
+	if (cpu == 0)
+		return false;
+	t->cpu_ns = (uint64_t)cpu;
+	t->delay_ns = a.delay;
+	t->run_count = a.count;
+	return true;
+}
+
+/* What the kernel says of a thread; false when it is gone, or says nothing. */
+static bool read_account(struct core *c, struct thread *t)
+{
+	struct account a;
+
+	if (c->thread)
+		return read_clock(c, t);
+	if (t->coarse)
+		return read_coarse(t);
+	if (!read_schedstat(t->schedstat, &a))
+		return false;
+	t->run_count = a.count;
 	/* It has run; a kernel without this account, or a file that hides it, has it
 	 * that it has not. */
 	if (t->run_count == 0)
 		return turn_coarse(c, t) && read_coarse(t);
-	t->cpu_ns = cpu;
-	t->delay_ns = delay;
+	t->cpu_ns = a.cpu;
+	t->delay_ns = a.delay;
 	return true;
 }
 
@@ -242,6 +292,22 @@ char cpu_main_state(struct core *c)
 	return state_letter(c->stat_fd);
 }
 
+uint64_t cpu_thread_count(struct core *c)
+{
+	/* The 17th behind the state. */
+	enum { NUMBERS_BEFORE = 16 };
+	char text[FILE_BYTES];
+	const char *at;
+	long n = behind_name(c->stat_fd, text, &at);
+	const char *end = at + n;
+
+	if (n <= 0)
+		return 0;
+	for (int i = 0; i < NUMBERS_BEFORE; i++)
+		(void)number(&at, end);
+	return number(&at, end);
+}
+
 bool cpu_program_stopped(struct core *c)
 {
 	char state = cpu_main_state(c);
@@ -252,7 +318,10 @@ bool cpu_program_stopped(struct core *c)
 int64_t cpu_of_program(struct core *c)
 {
 	/* The CPU clock of a process, by its id. */
-	return loop_clock((int)((~(uint32_t)c->args.program_pid << 3) | 2));
+	int64_t cpu = loop_clock((int)((~(uint32_t)c->args.program_pid << 3) | 2));
+
+	/* A thread of it is not to count. */
+	return c->thread ? cpu - loop_clock(CLOCK_OWN_CPU) : cpu;
 }
 
 bool cpu_may_run(const struct core *c, const struct thread *t)
@@ -325,22 +394,27 @@ static uint64_t running_ticks(struct core *c, const struct thread *t)
 	return t->running_ticks + open;
 }
 
-static void send_checkpoint(struct core *c, struct thread *t)
+static bool put_account(struct core *c, const struct thread *t, unsigned more)
 {
 	struct record r;
 
-	/* The runs before it must be told apart from those behind it. */
-	run_close(c, t);
 	record_begin(&r, REC_CPU);
 	record_number(&r, t->id);
 	record_number(&r, c->tick - c->cut_base);
 	record_number(&r, t->cpu_ns);
 	record_number(&r, t->run_count);
-	record_number(
-		&r, (t->anew ? REC_CPU_ANEW : 0) | (t->coarse ? REC_CPU_COARSE : 0));
+	record_number(&r,
+		(t->anew ? REC_CPU_ANEW : 0) | (t->coarse ? REC_CPU_COARSE : 0) | more);
 	record_number(&r, t->delay_ns);
 	record_number(&r, t->lost);
-	if (!record_put(c, &r, false))
+	return record_put(c, &r, false);
+}
+
+static void send_checkpoint(struct core *c, struct thread *t)
+{
+	/* The runs before it must be told apart from those behind it. */
+	run_close(c, t);
+	if (!put_account(c, t, 0))
 		return;
 	t->anew = t->brief = false;
 	t->checkpoint_cpu_ns = t->cpu_ns;
@@ -517,6 +591,25 @@ void cpu_settle(struct core *c)
 	c->window_cpu = cpu_of_program(c);
 }
 
+void cpu_say_so_far(struct core *c)
+{
+	if (c->now_ns - c->so_far_ns < c->so_far_step)
+		return;
+	int64_t before = loop_clock(CLOCK_OWN_CPU);
+
+	for (uint32_t i = 0; i < c->thread_count; i++) {
+		/* Not to be taken for a look at the end of a window. */
+		struct thread t = c->threads[i];
+
+		if (t.id != 0 && read_account(c, &t) && t.cpu_ns != t.checkpoint_cpu_ns)
+			(void)put_account(c, &t, REC_CPU_SO_FAR);
+	}
+	loop_count_cpu(c);
+	c->so_far_ns = c->now_ns;
+	c->so_far_step =
+		loop_step(0, loop_clock(CLOCK_OWN_CPU) - before, SO_FAR_MAX_NS);
+}
+
 void cpu_resume(struct core *c)
 {
 	for (uint32_t i = 0; i < c->thread_count; i++) {
@@ -611,7 +704,7 @@ void cpu_tick(struct core *c)
 	c->lately_seen_ns += c->window_seen_ns - c->lately_seen_ns / LATELY;
 	c->lately_used_ns += used - c->lately_used_ns / LATELY;
 	c->window_seen_ns = 0;
-	if (used <= 0) {
+	if (used <= (c->thread ? CLOCKS_APART_NS : 0)) {
 		if (cpu_program_stopped(c))
 			c->stopped_since = c->now_ns;
 		return;

@@ -34,6 +34,7 @@ struct file_record {
 		struct file_run run; /* type FILE_RUNS, one run at a time */
 		struct file_cpu cpu;
 		struct file_phase phase;
+		struct file_copy copy;
 		struct file_gap gap;
 		struct file_clock clock;
 		struct {

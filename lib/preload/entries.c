@@ -10,6 +10,11 @@ static const char spawn_name[] = "PYSTACK_SPAWN=";
 static const char preload_name[] = "LD_PRELOAD=";
 static const char alone_word[] = "alone:";
 static const char adopted_word[] = "adopted:";
+static const char task_word[] = "task:";
+static const char thread_word[] = "thread:";
+static const char filters_word[] = "filters=";
+
+enum { NUMBERS_BYTES = 32 };
 
 enum {
 	HERE = -100, /* AT_FDCWD */
@@ -20,9 +25,12 @@ enum {
 /* Written before main, read by any thread and in children of a vfork. */
 static struct {
 	bool alone, adopted;
+	enum core_isolation isolation;
+	uint32_t filters, avoid;
 	const char *socket;
 	bool ended;
 	char spawn[sizeof(spawn_name) + sizeof(alone_word) + sizeof(adopted_word) +
+		   sizeof(thread_word) + sizeof(filters_word) + NUMBERS_BYTES +
 		   CORE_SOCKET_PATH_BYTES];
 	char preload[sizeof(preload_name) + ENTRIES_PATH_BYTES];
 } kept;
@@ -119,6 +127,17 @@ static bool pass_word(const char **at, const char *word)
 	return true;
 }
 
+static uint32_t take_number(const char **at)
+{
+	uint32_t value = 0;
+
+	while (**at >= '0' && **at <= '9')
+		value = value * 10 + (uint32_t)(*(*at)++ - '0');
+	if (**at == ',' || **at == ':')
+		(*at)++;
+	return value;
+}
+
 bool entries_take(char **environment)
 {
 	char *entry = find(environment, spawn_name);
@@ -129,6 +148,16 @@ bool entries_take(char **environment)
 	kept.socket = kept.spawn + sizeof(spawn_name) - 1;
 	kept.alone = pass_word(&kept.socket, alone_word);
 	kept.adopted = pass_word(&kept.socket, adopted_word);
+	kept.isolation = CORE_ISOLATION_AUTO;
+	kept.filters = kept.avoid = 0;
+	if (pass_word(&kept.socket, task_word))
+		kept.isolation = CORE_ISOLATION_TASK;
+	else if (pass_word(&kept.socket, thread_word))
+		kept.isolation = CORE_ISOLATION_THREAD;
+	if (pass_word(&kept.socket, filters_word)) {
+		kept.filters = take_number(&kept.socket);
+		kept.avoid = take_number(&kept.socket);
+	}
 	drop(environment, spawn_name);
 	/* Who reads /proc/PID/environ sees that it was taken. */
 	entry[0] = ENTRIES_TAKEN;
@@ -139,6 +168,17 @@ bool entries_take(char **environment)
 bool entries_adopted(void)
 {
 	return kept.adopted;
+}
+
+enum core_isolation entries_isolation(void)
+{
+	return kept.isolation;
+}
+
+long entries_filters(uint32_t *ret_avoid)
+{
+	*ret_avoid = kept.avoid;
+	return (long)kept.filters;
 }
 
 const char *entries_socket(void)
