@@ -238,9 +238,9 @@ struct tick_block {
 
 /*
  * Memory as it is read in the thread isolation (copy.c).  A chunk never crosses a page:
- * it can be read whole or not at all.  A call costs the same for 64 bytes and for 1024;
- * 512 make 0.7 times the CPU time of 256 where a stack is deep, and cost nothing where it
- * is not.
+ * it can be read whole or not at all.  A call costs the same for 64 bytes and for
+ * 1024; 512 make 0.7 times the CPU time of 256 where a stack is deep, and cost nothing
+ * where it is not.
  */
 enum {
 	COPY_CHUNK = 512, /* bytes, aligned */
@@ -287,6 +287,8 @@ struct core {
 	int task_directory; /* /proc/PID/task of the program, -1 */
 	int stat_fd;        /* of the program's main thread, -1 */
 	int self_stat_fd;   /* of the task, -1; schedstat of a thread */
+	int status_fd;      /* of the main thread, for a thread; -1 */
+	uint64_t rights;    /* what it says of them at first */
 	uint64_t own_delay; /* of a thread: ready without a CPU, when last looked at */
 	bool tid_word_good;
 	int64_t mm_checked_ns;
