@@ -48,6 +48,7 @@ EXTRA_DIST += \
 	tests/python/apps/pool.py \
 	tests/python/apps/quiet.py \
 	tests/python/apps/reaper.py \
+	tests/python/apps/refuses.py \
 	tests/python/apps/reuse.py \
 	tests/python/apps/shares.py \
 	tests/python/apps/states.py \

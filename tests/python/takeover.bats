@@ -188,3 +188,50 @@ subprocess.run([sys.executable, sys.argv[1], "13", sys.executable, "-c", "import
     [[ $stderr == *"not recorded: process "*": --copy=fast needs the handlers of SIGSEGV and SIGBUS, and they cannot be set: "* ]]
     collapsed | grep -q '<module>'
 }
+
+@test "of a started program: 125 when it has ended, and what it did is untouched" {
+    run -125 --separate-stderr /usr/bin/python3 "$apps/denied.py" 13 "$PYSTACK" record \
+        --isolation=thread --copy=fast -- /usr/bin/python3 -c 'print("whole")
+import time
+end = time.monotonic() + 0.5
+while time.monotonic() < end:
+    pass'
+    [ "$output" = whole ]
+    [[ $stderr == *"cannot record process "*": --copy=fast needs the handlers of SIGSEGV and SIGBUS, and they cannot be set: "* ]]
+    [[ $stderr != *"no samples"* ]]
+}
+
+# pwritev, then process_vm_readv too.
+@test "a way to read that is refused later gives way to the other" {
+    "$PYSTACK" record -F 200 --no-adaptive --isolation=thread -- \
+        /usr/bin/python3 "$apps/refuses.py" 296 > out 2> messages &
+    recorder=$!
+    wait_until $DEADLINE test -s ready
+    wait_until $DEADLINE is_in syscall
+    touch refuse
+    second_works() {
+        "$PYSTACK" report --stats -f 2>/dev/null | grep -q '; works: process_vm_readv$'
+    }
+    wait_until $DEADLINE second_works
+    ends_well
+    [ "$(cat out)" = whole ]
+    [ -z "$(grep 'taken over' messages)" ]
+}
+
+@test "no way to read left: the recording stops with a line, the program does not" {
+    "$PYSTACK" record -F 200 --no-adaptive --isolation=thread -- \
+        /usr/bin/python3 "$apps/refuses.py" 296,310 > out 2> messages &
+    recorder=$!
+    wait_until $DEADLINE test -s ready
+    wait_until $DEADLINE has_function pystack.data in_work
+    touch refuse
+    wait_until $DEADLINE is_in stopped
+    ends_well
+    [ "$(cat out)" = whole ]
+    grep -q 'its memory cannot be read any more, by pwritev or by process_vm_readv (Operation not permitted); what was recorded stays$' messages
+    [ "$(changes)" = "syscall
+stopped" ]
+    run -0 "$PYSTACK" report --stats
+    [[ $output == *"# copies: stopped; asked for: auto; works: no system call"* ]]
+    collapsed | grep -q ';in_work ('
+}
