@@ -1,7 +1,7 @@
 #!/bin/sh
-# Check what goes into other programs: check-core.sh core FILE | preload FILE, and that
-# the part of the core that is copied elsewhere leads nowhere: check-core.sh page OBJECT
+# Check what goes into other programs: check-core.sh core FILE | preload FILE
 # SPDX-License-Identifier: Apache-2.0
+# check-core.sh page OBJECT: leads the part that is copied elsewhere nowhere?
 set -eu
 kind=$1
 file=$2

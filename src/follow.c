@@ -20,11 +20,11 @@
 #include "base/fd.h"
 #include "base/xalloc.h"
 #include "copy-text.h"
-#include "core/abi.h"
 #include "decoder.h"
 #include "proc/maps.h"
 #include "proc/process.h"
 #include "thread-names.h"
+#include "wire/isolation.h"
 
 enum {
 	DRAIN_BYTES = 256 << 10,

@@ -179,7 +179,8 @@ void rec_say_end(struct recorder *r)
 		(unsigned long long)c[RING_APPROXIMATE],
 		(unsigned long long)c[RING_LATE], buf_text(&faults),
 		rec_overhead(r, &r->stats));
-	if (r->stats.samples == 0)
+	/* Where it was refused, that has been said. */
+	if (r->stats.samples == 0 && !r->refused)
 		say_why_empty(r);
 	say_strangers(r);
 }

@@ -262,11 +262,12 @@ static void say_no_handlers(struct recorder *r, struct tree_process *p, int deta
 		"%s process %d: --copy=fast needs the handlers of SIGSEGV and SIGBUS, "
 		"and %s%s; --copy=auto needs none",
 		first ? "cannot record" : "not recorded:", (int)p->pid,
-		taken == 0                      ? "they cannot be set: "
+		taken == 0 && detail == EBUSY   ? "others are put there at once"
+		: taken == 0                    ? "they cannot be set: "
 		: taken == RING_COPY_TAKEN_SEGV ? "another one of SIGSEGV stands there"
 		: taken == RING_COPY_TAKEN_BUS  ? "another one of SIGBUS stands there"
 						: "others stand there",
-		taken == 0 ? strerror(detail) : "");
+		taken == 0 && detail != EBUSY ? strerror(detail) : "");
 	r->refused |= first;
 	r->over |= first;
 }

@@ -103,7 +103,7 @@ static void print_copies(const struct model_segment *s)
 	}
 	if (asked != NULL && strcmp(asked, "syscall") == 0)
 		printf(" (fast ones are turned off)");
-	printf("; can use: %s%s%s\n", pwrite ? "pwritev" : "",
+	printf("; works: %s%s%s\n", pwrite ? "pwritev" : "",
 		pwrite && readv ? ", " : "",
 		readv    ? "process_vm_readv"
 		: pwrite ? ""

@@ -70,6 +70,7 @@ enum {
 	SIGINFO_ADDRESS_WORD = 2,
 	SIGINFO_WORDS = 16,
 	UCONTEXT_REGISTERS_WORD = 5,
+	UCONTEXT_MASK_WORD = 37,
 	REGISTER_RDI = 8,
 	REGISTER_RSP = 15,
 	REGISTER_RIP = 16,
@@ -100,7 +101,8 @@ PAGE_PART long call(long number, long a, long b, long c, long d)
  * when that runs again, and what does not is sent again, to this thread, with all that
  * is told of it: it is taken when the handler returns, at the same instruction.
  */
-PAGE_PART void let_die(struct copy_state *s, int sig, const void *info, int again)
+PAGE_PART void let_die(
+	struct copy_state *s, int sig, const void *info, uint64_t *mask, int again)
 {
 	struct copy_action *saved = &s->saved[sig == SIGNAL_BUS ? COPY_BUS : COPY_SEGV];
 	volatile struct copy_action action;
@@ -110,9 +112,9 @@ PAGE_PART void let_die(struct copy_state *s, int sig, const void *info, int agai
 	action.flags = saved->handler == HANDLER_DEFAULT ? saved->flags : 0;
 	action.restorer = saved->restorer;
 	action.mask = saved->mask;
+	/* Not allowed any more: a fault under a mask that blocks it kills as well. */
 	if (call(__NR_rt_sigaction, sig, (long)&action, 0, 8) < 0)
-		/* Not allowed any more: it would come here for ever. */
-		(void)call(__NR_exit_group, 128 + sig, 0, 0, 0);
+		*mask |= 1ull << (sig - 1);
 	if (!again)
 		return;
 	pid = call(__NR_getpid, 0, 0, 0, 0);
@@ -176,6 +178,7 @@ PAGE_CODE static uint64_t core_page_decide(
 
 	if (handler == HANDLER_IGNORE && sent)
 		return 0;
-	let_die(s, sig, info, sent || code == CODE_KERNEL);
+	let_die(s, sig, info, (uint64_t *)context + UCONTEXT_MASK_WORD,
+		sent || code == CODE_KERNEL);
 	return 0;
 }

@@ -59,8 +59,8 @@ enum ring_leave {
 	RING_LEAVE_SIGNAL,        /* detail: a fault of the task's own */
 	RING_LEAVE_SYSCALL,       /* detail: errno of a call it cannot do without */
 	RING_LEAVE_NO_COPY,       /* detail: errno; memory cannot be read any more */
-	RING_LEAVE_NO_HANDLERS,   /* detail: errno, 0 where another handler stands, as
-				     copy_flags say; fast copies were asked for */
+	RING_LEAVE_NO_HANDLERS,   /* detail: errno, EBUSY where another handler stands;
+				     fast copies were asked for */
 	RING_LEAVE_RIGHTS, /* of a thread: the program has fewer or other rights */
 	RING_LEAVE_COUNT,
 };

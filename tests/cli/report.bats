@@ -77,7 +77,7 @@ stats_of() { # file
     sed -n '/^# process 102/,/^# process 103/p' stats > second
     sed -n '/^# process 103/,$p' stats > third
     grep -qxF "# isolation: thread" first
-    grep -qxF "# copies: syscall; asked for: fast; can use: pwritev, process_vm_readv" first
+    grep -qxF "# copies: syscall; asked for: fast; works: pwritev, process_vm_readv" first
     grep -qxF "# copies: fast ones were given up" first
     grep -qxF $'# SIGSEGV: taken over by /tmp/\ufffd\ufffd[31m"red"\\\ufffd.so (0x7f0000001234)' first
     grep -qxF "# SIGBUS: taken over by SIG_DFL" first
@@ -87,7 +87,7 @@ stats_of() { # file
     grep -qxF "0  timer-lost" first
     # Of a task there is nothing to say.
     [ -z "$(grep -E 'isolation|cop(y|ies)|timer|SIG' second)" ]
-    grep -qxF "# copies: syscall; asked for: syscall (fast ones are turned off); can use: process_vm_readv" third
+    grep -qxF "# copies: syscall; asked for: syscall (fast ones are turned off); works: process_vm_readv" third
     [ -z "$(grep -E 'SIG|given up' third)" ]
 }
 

@@ -19,6 +19,7 @@ python_tests = \
 	tests/python/services.bats \
 	tests/python/starts.bats \
 	tests/python/states.bats \
+	tests/python/takeover.bats \
 	tests/python/time.bats \
 	tests/python/time-cpu.bats \
 	tests/python/trees.bats \
@@ -51,10 +52,12 @@ EXTRA_DIST += \
 	tests/python/apps/pool.py \
 	tests/python/apps/quiet.py \
 	tests/python/apps/reaper.py \
+	tests/python/apps/refuses.py \
 	tests/python/apps/reuse.py \
 	tests/python/apps/shares.py \
 	tests/python/apps/states.py \
 	tests/python/apps/surroundings.py \
+	tests/python/apps/taker.py \
 	tests/python/apps/tasks.py \
 	tests/python/apps/tree.py \
 	tests/python/apps/under.py \
@@ -83,7 +86,8 @@ check_PROGRAMS += \
 	tests/python/naive-reader.so \
 	tests/python/oracle-check \
 	tests/python/print-layout \
-	tests/python/ring-state
+	tests/python/ring-state \
+	tests/python/taker.so
 tests_python_attach_cycles_SOURCES = tests/python/attach-cycles.c
 tests_python_attach_cycles_LDADD = $(LIBPYSTACK)
 tests_python_oracle_check_SOURCES = tests/python/oracle-check.c
@@ -95,6 +99,11 @@ tests_python_ring_state_SOURCES = tests/python/ring-state.c
 # Loaded into other programs: no sanitizer in these.
 loaded_cppflags = -D_GNU_SOURCE
 loaded_cflags = -std=gnu17 $(WARN_CFLAGS) -fPIC -O2
+tests_python_taker_so_SOURCES = tests/python/taker.c
+tests_python_taker_so_CPPFLAGS = $(loaded_cppflags)
+tests_python_taker_so_CFLAGS = $(loaded_cflags)
+tests_python_taker_so_LDFLAGS = -shared
+tests_python_taker_so_LDADD =
 tests_python_callbacks_so_SOURCES = tests/python/callbacks.c
 tests_python_callbacks_so_CPPFLAGS = $(loaded_cppflags)
 tests_python_callbacks_so_CFLAGS = $(loaded_cflags)

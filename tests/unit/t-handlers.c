@@ -6,6 +6,8 @@
  * what becomes of the pages: takeovers, forks, later starts.
  */
 #include <errno.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -704,6 +706,25 @@ static bool half(void)
 	return status == 0;
 }
 
+/* A filter has come that lets no action be set. */
+static void refuse_actions(void)
+{
+	struct sock_filter code[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_rt_sigaction, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	struct sock_fprog program = { sizeof(code) / sizeof(code[0]), code };
+
+	sampler_begin();
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
+		prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0)
+		_exit(1);
+	*(volatile int *)wild = 1;
+	_exit(2);
+}
+
 static void test_pages(void)
 {
 	struct outcome o;
@@ -720,6 +741,10 @@ static void test_pages(void)
 	run(no_circle, &o);
 	tap_ok(WIFSIGNALED(o.status) && WTERMSIG(o.status) == SIGSEGV,
 		"both were: new pages, and no circle (%x)", (unsigned)o.status);
+	run(refuse_actions, &o);
+	tap_ok(WIFSIGNALED(o.status) && WTERMSIG(o.status) == SIGSEGV,
+		"no action may be set any more: a fault kills still (%x)",
+		(unsigned)o.status);
 }
 
 int main(void)

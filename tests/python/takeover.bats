@@ -1,0 +1,237 @@
+# SPDX-License-Identifier: Apache-2.0
+# Another's handlers of SIGSEGV and SIGBUS, set while a thread of the program samples with
+# fast copies: they stay, the sampler goes on by system calls, and the recording says so.
+load helpers
+
+taker=$tools/taker.so
+DEADLINE=60
+
+setup() {
+    cd "$BATS_TEST_TMPDIR"
+    recorder=
+}
+
+teardown() {
+    [ -n "${BATS_TEST_COMPLETED:-}" ] || cat messages >&2 || true
+    touch stop
+    [ -z "$recorder" ] || end_process "$recorder"
+    [ ! -s ready ] || kill -KILL "$(cat ready)" 2>/dev/null || true
+}
+
+# What the file has of it by now: one word a change, MODE or MODE:SIGNAL=OWNER,...
+changes() {
+    "$PYSTACK" script -f --format=jsonl 2>/dev/null | /usr/bin/python3 -c '
+import json, sys
+for line in sys.stdin:
+    o = json.loads(line)
+    if o["type"] != "stats" or o["copy"] is None:
+        continue
+    for c in o["copy"]["changes"]:
+        takers = ",".join("%s=%s" % (t["signal"], t["owner"]) for t in c["takeovers"])
+        print(c["mode"] + (":" + takers if takers else ""))'
+}
+
+is_in() { # pattern
+    # shellcheck disable=SC2053
+    [[ $(changes | tail -n 1) == $1 ]]
+}
+
+# Start a recording of the app in that mode, and wait until it has come there.
+record_taker() { # python mode option ...
+    local python=$1 mode=$2
+    shift 2
+    rm -f stop take taken ready
+    "$PYSTACK" record -F 200 --no-adaptive --isolation=thread "$@" -- \
+        "$python" "$apps/taker.py" "$taker" again > out 2> messages &
+    recorder=$!
+    wait_until $DEADLINE test -s ready || return
+    wait_until $DEADLINE is_in "$mode" || return
+}
+
+# Let it take handlers, and wait until the recording knows.
+let_take() { # line ...
+    printf '%s\n' "$@" > new-take && mv new-take take || return
+    wait_until $DEADLINE test -s taken || return
+    wait_until $DEADLINE is_in 'syscall:*' || return
+}
+
+# The program and the recording have ended well.
+ends_well() {
+    local status=0
+    touch stop
+    wait "$recorder" || status=$?
+    recorder=
+    [ $status -eq 0 ] || { echo "status $status"; cat messages; return 1; }
+}
+
+# A library's, by the C library: the app's faults are the library's before and after.
+takes() { # python how
+    record_taker "$1" fast --copy=fast --warmup=0s || return
+    [ "$(changes)" = "warmup
+fast" ] || return
+    let_take "$2 SIGSEGV" || return
+    [ "$(cat taken)" = 100 ] || return
+    ends_well || return
+    [ "$(cat out)" = 100 ] || return
+    [ "$(changes)" = "warmup
+fast
+syscall:SIGSEGV=$taker" ] || return
+    grep -q ', signals taken over by taker\.so, overhead' messages || return
+    "$PYSTACK" report --stats > stats || return
+    grep -qE "^# SIGSEGV: taken over by $taker \\(0x[0-9a-f]+\\)$" stats || return
+    grep -q '^# copies: syscall; asked for: fast; works: ' stats || return
+    grep -q '^# copies: fast ones were given up$' stats || return
+    collapsed | grep -q ';in_work (' || return
+}
+
+takes_by_libc() {
+    takes "$1" libc
+}
+
+takes_raw() {
+    takes "$1" raw
+}
+
+@test "a handler that a library sets stays, its faults are its own, and it is named" {
+    with_each some_pythons takes_by_libc
+}
+
+@test "the same by a system call of its own" {
+    with_each some_pythons takes_raw
+}
+
+@test "both signals; and where nobody handles one, that is said" {
+    record_taker /usr/bin/python3 fast --copy=fast --warmup=0s
+    let_take "libc SIGBUS" "default SIGSEGV"
+    wait_until $DEADLINE is_in "syscall:SIGSEGV=SIG_DFL,SIGBUS=$taker"
+    [ "$(cat taken)" = 0 ]
+    # The app makes faults no more.
+    kill -KILL "$(cat ready)"
+    wait "$recorder" || [ $? = 137 ]
+    recorder=
+    grep -q ', signals taken over by SIG_DFL, overhead' messages
+}
+
+@test "in the warm-up a takeover means that fast copies never begin" {
+    record_taker /usr/bin/python3 warmup --copy=fast --warmup=1h
+    let_take "libc SIGSEGV"
+    ends_well
+    [ "$(changes)" = "warmup
+syscall:SIGSEGV=$taker" ]
+    [ "$(cat out)" = 100 ]
+    run -0 "$PYSTACK" script --format=jsonl
+    [[ $output == *'"warmup_left_ns":0,'* ]]
+}
+
+@test "what is left of the warm-up is told at the end" {
+    record_taker /usr/bin/python3 warmup --copy=fast --warmup=1h
+    ends_well
+    run -0 "$PYSTACK" report --stats
+    [[ $output =~ "# copies: warmup, 35"[0-9]{2}\.[0-9]{3}" s of the warm-up left; asked for: fast; works: " ]]
+}
+
+@test "with --copy=syscall and auto nobody's handlers matter" {
+    local copy
+    for copy in syscall auto; do
+        record_taker /usr/bin/python3 syscall --copy=$copy
+        echo "libc SIGSEGV" > take
+        wait_until $DEADLINE test -s taken
+        [ "$(cat taken)" = 100 ]
+        ends_well
+        [ "$(changes)" = syscall ]
+        [ "$(cat out)" = 100 ]
+        [ -z "$(grep 'taken over' messages)" ]
+    done
+}
+
+@test "a takeover is told in each part of a recording that goes on in another file" {
+    record_taker /usr/bin/python3 fast --copy=fast --warmup=0s --switch-output
+    let_take "libc SIGSEGV"
+    kill -USR2 "$recorder"
+    part_is_there() {
+        compgen -G 'pystack.data.2*' > part
+    }
+    wait_until $DEADLINE part_is_there
+    ends_well
+    grep -q 'signals taken over by taker\.so' messages
+    # The first part has them all, the second begins with the last.
+    mv "$(head -n 1 part)" pystack.data
+    [ "$(changes)" = "warmup
+fast
+syscall:SIGSEGV=$taker" ]
+    mv "$(compgen -G 'pystack.data.2*' | tail -n 1)" pystack.data
+    [ "$(changes)" = "syscall:SIGSEGV=$taker" ]
+}
+
+@test "handlers that cannot be had: 125, and why; the program goes on" {
+    local status=0
+    # rt_sigaction is refused from here on.
+    /usr/bin/python3 "$apps/denied.py" 13 /usr/bin/python3 "$apps/taker.py" "$taker" &
+    wait_until $DEADLINE test -s ready
+    run -125 --separate-stderr record --isolation=thread --copy=fast -p "$(cat ready)"
+    [[ $stderr == *"cannot record process $(cat ready): --copy=fast needs the handlers of SIGSEGV and SIGBUS, and they cannot be set: Operation not permitted; --copy=auto needs none"* ]]
+    kill -0 "$(cat ready)"
+    run -0 --separate-stderr record --isolation=thread -d 0.5 -p "$(cat ready)"
+    touch stop
+    wait "$!" || status=$?
+    [ $status = 0 ]
+}
+
+@test "of a later process: a line, and the rest goes on" {
+    run -0 --separate-stderr record --isolation=thread --copy=fast -- /usr/bin/python3 -c '
+import subprocess, sys, time
+end = time.monotonic() + 0.5
+while time.monotonic() < end:
+    pass
+subprocess.run([sys.executable, sys.argv[1], "13", sys.executable, "-c", "import time; time.sleep(1)"], check=True)' \
+        "$apps/denied.py"
+    [[ $stderr == *"not recorded: process "*": --copy=fast needs the handlers of SIGSEGV and SIGBUS, and they cannot be set: "* ]]
+    collapsed | grep -q '<module>'
+}
+
+@test "of a started program: 125 when it has ended, and what it did is untouched" {
+    run -125 --separate-stderr /usr/bin/python3 "$apps/denied.py" 13 "$PYSTACK" record \
+        --isolation=thread --copy=fast -- /usr/bin/python3 -c 'print("whole")
+import time
+end = time.monotonic() + 0.5
+while time.monotonic() < end:
+    pass'
+    [ "$output" = whole ]
+    [[ $stderr == *"cannot record process "*": --copy=fast needs the handlers of SIGSEGV and SIGBUS, and they cannot be set: "* ]]
+    [[ $stderr != *"no samples"* ]]
+}
+
+# pwritev, then process_vm_readv too.
+@test "a way to read that is refused later gives way to the other" {
+    "$PYSTACK" record -F 200 --no-adaptive --isolation=thread -- \
+        /usr/bin/python3 "$apps/refuses.py" 296 > out 2> messages &
+    recorder=$!
+    wait_until $DEADLINE test -s ready
+    wait_until $DEADLINE is_in syscall
+    touch refuse
+    second_works() {
+        "$PYSTACK" report --stats -f 2>/dev/null | grep -q '; works: process_vm_readv$'
+    }
+    wait_until $DEADLINE second_works
+    ends_well
+    [ "$(cat out)" = whole ]
+    [ -z "$(grep 'taken over' messages)" ]
+}
+
+@test "no way to read left: the recording stops with a line, the program does not" {
+    "$PYSTACK" record -F 200 --no-adaptive --isolation=thread -- \
+        /usr/bin/python3 "$apps/refuses.py" 296,310 > out 2> messages &
+    recorder=$!
+    wait_until $DEADLINE test -s ready
+    wait_until $DEADLINE has_function pystack.data in_work
+    touch refuse
+    wait_until $DEADLINE is_in stopped
+    ends_well
+    [ "$(cat out)" = whole ]
+    grep -q 'its memory cannot be read any more, by pwritev or by process_vm_readv (Operation not permitted); what was recorded stays$' messages
+    [ "$(changes)" = "syscall
+stopped" ]
+    run -0 "$PYSTACK" report --stats
+    [[ $output == *"# copies: stopped; asked for: auto; works: no system call"* ]]
+    collapsed | grep -q ';in_work ('
+}
