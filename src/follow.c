@@ -142,6 +142,15 @@ static void order(struct follow *f, enum ring_order what)
 	__atomic_store_n(&f->ring.header->order, what, __ATOMIC_RELEASE);
 }
 
+/* Is it a thread that is stopped together with its program? */
+static bool thread_stands(const struct follow *f)
+{
+	struct proc_stat st;
+
+	return f->thread && proc_stat_read(f->pid, f->task, &st) == 0 &&
+	       st.state == 'T';
+}
+
 void follow_enable(struct follow *f, bool on)
 {
 	order(f, on ? RING_ORDER_RUN : RING_ORDER_PARK);
@@ -577,7 +586,9 @@ static bool await_leaving(struct follow *f)
 	bool cut = false;
 
 	while (!follow_has_left(f)) {
-		if (clock_monotonic_ns() > end)
+		/* A thread that is stopped with its program is made to go on by the
+		 * injector. */
+		if (clock_monotonic_ns() > end || (f->attached && thread_stands(f)))
 			return false;
 		/* It may have much to write before it goes. */
 		(void)follow_drain(f, &cut, &ignored);
@@ -661,7 +672,10 @@ int follow_end(
 		follow_name_threads(f, true);
 	order(f, RING_ORDER_LEAVE);
 	bool left = await_leaving(f);
+	bool out = f->attached && f->thread && !left;
 
+	if (out)
+		r = inject_stop(&f->injected, err);
 	(void)follow_drain(f, &cut, &ignored);
 	if (f->next != NULL)
 		follow_move_now(f);
@@ -670,15 +684,16 @@ int follow_end(
 		decoder_end_unsaid(f->decoder);
 	decoder_close_runs(f->decoder);
 	read_counters(f);
-	if (f->attached) {
+	if (f->attached && !out) {
 		f->injected.arena_gone = __atomic_load_n(&f->ring.header->state,
 						 __ATOMIC_ACQUIRE) == RING_LEFT;
 		r = inject_stop(&f->injected, err);
-		f->stats.held_ns = f->injected.held_ns;
-	} else if (!left) {
+	} else if (!left && !out) {
 		r = err_set(err, -E_TIMEOUT, "the sampler %s %d has not left",
 			f->thread ? "thread" : "task", (int)f->task);
 	}
+	if (f->attached)
+		f->stats.held_ns = f->injected.held_ns;
 	sum_up(f);
 	write_end(f, why, status);
 	f->ended = true;
@@ -703,7 +718,7 @@ bool follow_obeys(const struct follow *f)
 	const struct ring_header *h = f->ring.header;
 	uint32_t state = __atomic_load_n(&h->state, __ATOMIC_ACQUIRE);
 
-	if (state != RING_PARKED && state != RING_RUNNING)
+	if ((state != RING_PARKED && state != RING_RUNNING) || thread_stands(f))
 		return true;
 	return (h->order == RING_ORDER_PARK) == (state == RING_PARKED);
 }

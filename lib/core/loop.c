@@ -115,12 +115,14 @@ RARE static void park(struct core *c)
 			c, from + (fresh ? PARKED_LOOK_NS : PARKED_LOOK_LATER_NS));
 		if (alive_check(c))
 			break;
-		if (c->gap_why != c->park_why) {
+		/* A thread says it bit by bit, as any may be the last. */
+		if (c->gap_why != c->park_why || c->thread) {
 			int64_t now = loop_now(c);
 
 			runs_end_gap(c, now);
 			c->gap_from = now;
 			c->gap_why = c->park_why;
+			runs_publish(c);
 		}
 	}
 	c->now_ns = loop_now(c);

@@ -6,7 +6,9 @@ python_tests = \
 	tests/python/attach-everywhere.bats \
 	tests/python/attach-filters.bats \
 	tests/python/attach-states.bats \
+	tests/python/copies.bats \
 	tests/python/guests.bats \
+	tests/python/isolation.bats \
 	tests/python/matrix.bats \
 	tests/python/names.bats \
 	tests/python/no-trace.bats \
@@ -31,6 +33,7 @@ EXTRA_DIST += \
 	tests/python/apps/callbacks.py \
 	tests/python/apps/called.py \
 	tests/python/apps/churn.py \
+	tests/python/apps/copies.py \
 	tests/python/apps/deep.py \
 	tests/python/apps/denied.py \
 	tests/python/apps/endless.py \
@@ -43,6 +46,7 @@ EXTRA_DIST += \
 	tests/python/apps/hostile.py \
 	tests/python/apps/ignore-signals.py \
 	tests/python/apps/interpreters.py \
+	tests/python/apps/isolated.py \
 	tests/python/apps/oracle.py \
 	tests/python/apps/parked.py \
 	tests/python/apps/pool.py \
@@ -64,6 +68,7 @@ EXTRA_DIST += \
 	tests/python/check-reuse.py \
 	tests/python/compare-depths.py \
 	tests/python/compare-parked.py \
+	tests/python/forced.sh \
 	tests/python/helpers.bash \
 	tests/python/judge-shares.py \
 	tests/python/judge-time.py
@@ -75,6 +80,7 @@ check_PROGRAMS += \
 	tests/python/attach-cycles \
 	tests/python/callbacks.so \
 	tests/python/die-at.so \
+	tests/python/foreign.so \
 	tests/python/guest.so \
 	tests/python/host \
 	tests/python/naive-reader.so \
@@ -108,6 +114,11 @@ tests_python_die_at_so_CPPFLAGS = $(loaded_cppflags)
 tests_python_die_at_so_CFLAGS = $(loaded_cflags)
 tests_python_die_at_so_LDFLAGS = -shared
 tests_python_die_at_so_LDADD = -ldl
+tests_python_foreign_so_SOURCES = tests/python/foreign.c
+tests_python_foreign_so_CPPFLAGS = $(loaded_cppflags)
+tests_python_foreign_so_CFLAGS = $(loaded_cflags)
+tests_python_foreign_so_LDFLAGS = -shared
+tests_python_foreign_so_LDADD =
 tests_python_guest_so_SOURCES = tests/python/guest.c
 tests_python_guest_so_CPPFLAGS = $(loaded_cppflags)
 tests_python_guest_so_CFLAGS = $(loaded_cflags)
