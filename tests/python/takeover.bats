@@ -18,7 +18,8 @@ teardown() {
     [ ! -s ready ] || kill -KILL "$(cat ready)" 2>/dev/null || true
 }
 
-# What the file has of it by now: one word a change, MODE or MODE:SIGNAL=OWNER,...
+# What the file has of it by now: one word a change, MODE or MODE:SIGNAL=OWNER,...; that
+# another system call has worked too is none.
 changes() {
     "$PYSTACK" script -f --format=jsonl 2>/dev/null | /usr/bin/python3 -c '
 import json, sys
@@ -28,7 +29,7 @@ for line in sys.stdin:
         continue
     for c in o["copy"]["changes"]:
         takers = ",".join("%s=%s" % (t["signal"], t["owner"]) for t in c["takeovers"])
-        print(c["mode"] + (":" + takers if takers else ""))'
+        print(c["mode"] + (":" + takers if takers else ""))' | uniq
 }
 
 is_in() { # pattern
