@@ -167,7 +167,7 @@ main_exits() { # python way kind
 }
 
 goes_on() { # python way
-    run_isolated "$1" "$2" thread family 0.4 || return
+    run_isolated "$1" "$2" thread family 0.8 || return
     [ "$status" -eq 7 ] || { echo "status $status"; return 1; }
     printf '%s\n' 'child 3' 'grandchild 5' 'spawned 6' 'no other' | diff - out || return
     local function
