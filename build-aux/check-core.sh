@@ -1,6 +1,6 @@
 #!/bin/sh
-# Check what goes into other programs: check-core.sh core FILE | preload FILE
 # SPDX-License-Identifier: Apache-2.0
+# Check what goes into other programs: check-core.sh core FILE | preload FILE
 # check-core.sh page OBJECT: leads the part that is copied elsewhere nowhere?
 set -eu
 kind=$1
