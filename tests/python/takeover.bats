@@ -242,3 +242,27 @@ stopped" ]
     [[ $output == *"# copies: stopped; asked for: auto; works: no system call"* ]]
     collapsed | grep -q ';in_work ('
 }
+
+# A Python that has it: PYSTACK_TEST_TORCH names one.
+python_with_torch() {
+    local version path
+    for path in ${PYSTACK_TEST_TORCH-} $(pythons | cut -d' ' -f2); do
+        ! "$path" -c 'import torch' 2>/dev/null || { echo "$path"; return; }
+    done
+    return 1
+}
+
+@test "PyTorch's data loader, whose workers set such handlers" {
+    local python options
+    python=$(python_with_torch) || skip "no Python with PyTorch (PYSTACK_TEST_TORCH)"
+    "$python" "$apps/loader.py" 2 > bare
+    for options in --copy=syscall --copy=fast\ --warmup=0s --copy=fast\ --warmup=200ms; do
+        record -F 200 --isolation=thread $options -o f -- "$python" "$apps/loader.py" 2 \
+            > out 2> messages
+        echo "# $options: $(tail -n 1 messages)" >&3
+        cmp bare out
+        [ "$("$PYSTACK" script -i f | grep -c __getitem__)" -gt 0 ]
+    done
+    "$PYSTACK" report -i f --stats > stats
+    echo "# $(grep -c 'taken over by .*torch' stats) taken over" >&3
+}
