@@ -147,6 +147,23 @@ static int set_level(const char *value, struct err *err)
 	return 0;
 }
 
+static int set_isolation(const char *value, struct err *err)
+{
+	static const char *const words[] = {
+		[CORE_ISOLATION_AUTO] = "auto",
+		[CORE_ISOLATION_TASK] = "task",
+		[CORE_ISOLATION_THREAD] = "thread",
+	};
+
+	for (unsigned i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
+		if (strcmp(value, words[i]) != 0)
+			continue;
+		options.isolation = (enum core_isolation)i;
+		return 0;
+	}
+	return err_set(err, -EINVAL, "'%s' is neither auto, task nor thread", value);
+}
+
 static int set_delay(const char *value, struct err *err)
 {
 	schedule_done(&schedule);
@@ -275,6 +292,10 @@ static const struct opt record_options[] = {
 		.set = set_max_threads },
 	{ 0, "oncpu", NULL, "threads that run alone: CPU and GIL time, no waiting",
 		.flag = &options.sampling.oncpu },
+	{ 0, "isolation", "auto|task|thread",
+		"what samples in the program: a task of its own, a thread\nof the program, or "
+		"whichever can be had, in this order\n(auto)",
+		.set = set_isolation },
 	{ 'g', "call-graph", NULL,
 		"accepted for perf's sake: stacks are always recorded",
 		.flag = &call_graph },

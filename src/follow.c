@@ -32,9 +32,11 @@ enum {
 struct follow {
 	pid_t pid;
 	pid_t task;
-	int task_pidfd;
+	int task_pidfd; /* of a thread: its program's */
 	bool task_gone; /* before it could be opened */
-	int connection; /* -1 when attached */
+	bool thread;
+	uint64_t start_ticks; /* of the thread */
+	int connection;       /* -1 when attached */
 	bool attached;
 	struct inject_task injected;
 	struct python_found python;
@@ -254,7 +256,7 @@ static void describe(struct follow *f, const struct follow_options *o,
 		add_number(a, "clock",
 			st.start_ticks *
 				(1000000000ull / (uint64_t)sysconf(_SC_CLK_TCK)));
-	add_text(a, "isolation", "task");
+	add_text(a, "isolation", f->thread ? "thread" : "task");
 	add_number(a, "max-stack", o->max_stack);
 	if (o->max_threads != 0)
 		add_number(a, "max-threads", o->max_threads);
@@ -295,6 +297,21 @@ static uint32_t write_segment(
 	return s.segment;
 }
 
+/* It may have been killed as it started. */
+static void hold_task(struct follow *f)
+{
+	struct proc_stat st;
+
+	f->task_pidfd = (int)syscall(SYS_pidfd_open, f->thread ? f->pid : f->task, 0);
+	f->task_gone = f->task_pidfd < 0 && errno == ESRCH;
+	if (!f->thread)
+		return;
+	int r = proc_stat_read(f->pid, f->task, &st);
+
+	f->task_gone |= r == -ESRCH || r == -ENOENT;
+	f->start_ticks = r == 0 ? st.start_ticks : 0;
+}
+
 int follow_start(pid_t pid, const struct follow_source *source,
 	const struct python_found *python, const struct follow_options *options,
 	struct output_part *part, const struct follow_origin *origin,
@@ -306,6 +323,7 @@ int follow_start(pid_t pid, const struct follow_source *source,
 	f->pid = pid;
 	f->task = source->task;
 	f->attached = source->injected != NULL;
+	f->thread = f->attached ? source->injected->thread : source->program != 0;
 	f->connection = f->attached ? -1 : source->connection;
 	f->task_pidfd = -1;
 	f->part = part;
@@ -328,9 +346,7 @@ int follow_start(pid_t pid, const struct follow_source *source,
 		follow_free(f);
 		return r;
 	}
-	f->task_pidfd = (int)syscall(SYS_pidfd_open, f->task, 0);
-	/* It may have been killed as it started. */
-	f->task_gone = f->task_pidfd < 0 && errno == ESRCH;
+	hold_task(f);
 	describe(f, options, origin);
 	f->number = write_segment(f, part, 0);
 	f->decoder = decoder_new(output_part_writer(part), f->number, next_thread,
@@ -436,6 +452,9 @@ bool follow_has_left(const struct follow *f)
 	if (__atomic_load_n(&f->ring.header->state, __ATOMIC_ACQUIRE) == RING_LEFT)
 		return true;
 	/* Killed, it says nothing. */
+	if (f->thread)
+		return f->task_gone ||
+		       proc_thread_is_over(f->pid, f->task, f->start_ticks);
 	return f->task_gone || (f->task_pidfd >= 0 && poll(&p, 1, 0) > 0);
 }
 
@@ -543,8 +562,8 @@ int follow_end(
 		r = inject_stop(&f->injected, err);
 		f->stats.held_ns = f->injected.held_ns;
 	} else if (!left) {
-		r = err_set(err, -E_TIMEOUT, "the sampler task %d has not left",
-			(int)f->task);
+		r = err_set(err, -E_TIMEOUT, "the sampler %s %d has not left",
+			f->thread ? "thread" : "task", (int)f->task);
 	}
 	sum_up(f);
 	write_end(f, why, status);
@@ -605,6 +624,11 @@ void follow_move_now(struct follow *f)
 pid_t follow_task(const struct follow *f)
 {
 	return f->task;
+}
+
+bool follow_is_thread(const struct follow *f)
+{
+	return f->thread;
 }
 
 int follow_poll_fd(const struct follow *f)

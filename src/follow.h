@@ -44,6 +44,7 @@ struct follow_source {
 	int ring_fd;
 	int connection;                     /* of a hello */
 	pid_t task;                         /* likewise */
+	pid_t program;                      /* of a hello by a thread of it; else 0 */
 	const struct inject_task *injected; /* NULL: a hello */
 };
 
@@ -120,6 +121,8 @@ int follow_end(
 	struct follow *f, enum file_end_why why, uint64_t status, struct err *err);
 
 pid_t follow_task(const struct follow *f);
+/* Is it a thread of the program?  Then it ends with that, without a word. */
+bool follow_is_thread(const struct follow *f);
 /* Descriptor that becomes readable when the task or the connection ends. */
 int follow_poll_fd(const struct follow *f);
 /* Also while it lasts. */

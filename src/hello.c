@@ -15,9 +15,11 @@
 #include "base/buf.h"
 #include "base/fd.h"
 #include "base/xalloc.h"
+#include "core/abi.h"
 #include "follow.h"
 #include "paths.h"
 #include "preload/entries.h"
+#include "proc/process.h"
 
 enum {
 	HELLO_MS = 1000,
@@ -161,8 +163,13 @@ static bool receive(struct hello_guest *g)
 	g->task = peer.pid;
 	g->offer = ring.header->offer;
 	follow_unmap(&ring);
+	/* A thread speaks as its process. */
+	if (g->offer.isolation == CORE_ISOLATION_THREAD) {
+		g->program = peer.pid;
+		g->task = proc_find_thread(peer.pid, g->offer.tid);
+	}
 	g->offer.python_version[sizeof(g->offer.python_version) - 1] = '\0';
-	return true;
+	return g->task > 0;
 }
 
 bool hello_accept(struct hello *h, struct hello_guest *ret)

@@ -35,7 +35,8 @@ enum hello_outlook hello_outlook(const struct hello *h, pid_t pid);
 struct hello_guest {
 	int connection; /* its task leaves when this is closed */
 	int ring_fd;
-	pid_t task; /* as this process sees it */
+	pid_t task;    /* as this process sees it */
+	pid_t program; /* likewise, where the task is a thread of it; else 0 */
 	struct ring_offer offer;
 };
 

@@ -51,6 +51,7 @@ struct recorder {
 	pid_t *tasks; /* all there were */
 	size_t task_count, task_capacity;
 	bool over;
+	bool told_thread;     /* that one was taken in place of a task */
 	bool crowded;         /* no further processes are to be followed */
 	bool failed;          /* the output could not be written */
 	char found_kind[192]; /* why a Python that was found is not recorded */

@@ -58,6 +58,7 @@ enum {
 	HELLO_GRACE_NS = 20000000,
 	MOST_TRIES = 20,
 	EXIT_GRACE_MS = 2000,
+	THREAD_END_MS = 200,     /* in which the end of its program is to show */
 	ADOPTION_NS = 100000000, /* for a task to become our child */
 	COMMAND_LINE_BYTES = 4 << 20,
 	LEAST_ROOM = 64,       /* below a limit on tasks */
@@ -212,6 +213,29 @@ static bool attach_instead(struct recorder *r, struct tree_process *p)
 	return true;
 }
 
+/*
+ * A thread is gone without a word.  What its program's end takes away first is the
+ * threads, then the memory, then the process: wait until it is seen which of the ends
+ * it is.  Returns true when it was an exec.
+ */
+static bool thread_left_by_exec(const struct tree_process *p)
+{
+	int64_t end = clock_monotonic_ns() + THREAD_END_MS * 1000000ll;
+	int64_t no_memory_end = end + EXIT_GRACE_MS * 1000000ll;
+
+	while (tree_lives(p)) {
+		uint64_t mark = proc_image_mark(p->pid);
+		int64_t now = clock_monotonic_ns();
+
+		if (mark != 0 && mark != p->mark)
+			return true;
+		if (now > (mark != 0 ? end : no_memory_end))
+			break;
+		clock_sleep_ns(1000000);
+	}
+	return false;
+}
+
 /* The task left by itself: say why, if that is not the program's end. */
 static void task_left(struct recorder *r, struct tree_process *p)
 {
@@ -245,16 +269,20 @@ static void task_left(struct recorder *r, struct tree_process *p)
 			strerror(detail));
 		break;
 	case RING_LEAVE_NONE:
-		/* Killed, it says nothing; nor does it when the program was killed. */
+		/* Killed, it says nothing; nor does it when the program was killed.  A
+		 * thread never can when its program ends or executes another one. */
+		if (follow_is_thread(p->follow) && thread_left_by_exec(p)) {
+			process_executed(r, p);
+			return;
+		}
 		if (!tree_lives(p)) {
 			process_ended(r, p);
 			return;
 		}
 		if (attach_instead(r, p))
 			return;
-		msg_error(
-			"process %d: the sampler task was killed; the program goes on",
-			(int)p->pid);
+		msg_error("process %d: the sampler %s was killed; the program goes on",
+			(int)p->pid, follow_is_thread(p->follow) ? "thread" : "task");
 		break;
 	default:
 		msg_error("process %d: the sampler task left (reason %d)", (int)p->pid,
@@ -317,6 +345,17 @@ static void mind_limits(struct recorder *r, const struct tree_process *p)
 		(int)p->pid, (unsigned long long)limits.processes);
 }
 
+/* Once, where it was not asked for. */
+static void tell_thread(struct recorder *r, const struct tree_process *p)
+{
+	if (r->o->isolation != CORE_ISOLATION_AUTO || r->told_thread)
+		return;
+	r->told_thread = true;
+	msg_info("process %d: no sampler task can be had there, so a thread of the "
+		 "program samples (--isolation)",
+		(int)p->pid);
+}
+
 static int start_following(struct recorder *r, struct tree_process *p,
 	const struct follow_source *source, const struct python_found *python,
 	struct err *err)
@@ -333,7 +372,10 @@ static int start_following(struct recorder *r, struct tree_process *p,
 
 	if (code != 0)
 		return code;
-	note_task(r, follow_task(f));
+	if (!follow_is_thread(f))
+		note_task(r, follow_task(f));
+	else
+		tell_thread(r, p);
 	p->segment = ++r->segments;
 	p->state = TREE_FOLLOWED;
 	p->reason[0] = '\0';
@@ -358,7 +400,7 @@ static int adopt_and_follow(struct recorder *r, struct tree_process *p,
 	int64_t end = clock_monotonic_ns() + ADOPTION_NS;
 	struct proc_stat st;
 
-	if (!r->adopts)
+	if (!r->adopts || source->program != 0)
 		return start_following(r, p, source, python, err);
 	(void)prctl(PR_SET_CHILD_SUBREAPER, 1);
 	int code = start_following(r, p, source, python, err);
@@ -379,8 +421,12 @@ static int attach(struct recorder *r, struct tree_process *p, uint64_t mark,
 	const struct python_found *found, struct err *err)
 {
 	struct inject_task task;
-	unsigned flags = (r->o->force ? INJECT_FORCE : 0) |
-			 (r->child != 0 ? INJECT_DESCENDANT : 0);
+	unsigned flags =
+		(r->o->force ? INJECT_FORCE : 0) |
+		(r->child != 0 ? INJECT_DESCENDANT : 0) |
+		(r->o->isolation == CORE_ISOLATION_TASK            ? INJECT_TASK
+			: r->o->isolation == CORE_ISOLATION_THREAD ? INJECT_THREAD
+								   : 0);
 	int code = inject_start(p->pid, mark, flags, &task, err);
 
 	if (code != 0)
@@ -472,6 +518,9 @@ static int spawn(struct recorder *r)
 		.alone = r->o->no_inherit,
 		.files = &r->files,
 		.adopts = r->adopts,
+		.isolation = r->o->isolation == CORE_ISOLATION_TASK     ? "task"
+			     : r->o->isolation == CORE_ISOLATION_THREAD ? "thread"
+									: NULL,
 		.signals = &r->given,
 	};
 	int code = target_start(&t, &r->child, &err);
@@ -535,6 +584,8 @@ static struct tree_process *known_program_of(
 {
 	struct tree_process *p = tree_find(&r->tree, g->offer.pid);
 
+	if (g->program != 0)
+		return tree_find(&r->tree, g->program);
 	if (p != NULL && proc_share_memory(p->pid, g->task))
 		return p;
 	/* Another pid namespace: the numbers differ. */
@@ -552,6 +603,8 @@ static pid_t program_anywhere(const struct hello_guest *g)
 	struct proc_ids all;
 	pid_t found = 0;
 
+	if (g->program != 0)
+		return g->program;
 	if (g->offer.pid != g->task && proc_share_memory(g->offer.pid, g->task))
 		return g->offer.pid;
 	if (proc_all(&all) != 0)
@@ -656,7 +709,8 @@ static void welcome(struct recorder *r, struct hello_guest *g)
 	struct err err = { "" };
 	struct tree_process *p = program_of(r, g);
 
-	note_task(r, g->task);
+	if (g->program == 0)
+		note_task(r, g->task);
 	if (p != NULL)
 		p->brief = false;
 	python_from_offer(g->offer.runtime, g->offer.code_type, g->offer.runtime_bytes,
@@ -675,6 +729,7 @@ static void welcome(struct recorder *r, struct hello_guest *g)
 			.ring_fd = g->ring_fd,
 			.connection = g->connection,
 			.task = g->task,
+			.program = g->program,
 		};
 
 		tell_origin(r, p, proc_image_mark(p->pid));

@@ -12,6 +12,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "core/abi.h"
 #include "follow.h"
 #include "output.h"
 
@@ -27,6 +28,7 @@ struct recorder_options {
 	const struct schedule *schedule; /* NULL: sampling is on from the start */
 	struct control *control;         /* NULL: none */
 	bool quiet;
+	enum core_isolation isolation; /* wanted; AUTO: a task, else a thread */
 	bool force;      /* attach under filters that cannot be set aside */
 	bool no_inherit; /* the first Python alone, not what comes from it */
 	/* Children whose command line it matches are not recorded; NULL: none. */

@@ -94,8 +94,9 @@ static void set_environment(const struct target_options *o)
 
 	(void)setenv("LD_PRELOAD", value, 1);
 	free(value);
-	value = xasprintf("%s%s%s", o->alone ? "alone:" : "",
-		o->adopts ? "adopted:" : "", o->socket_path);
+	value = xasprintf("%s%s%s%s%s", o->alone ? "alone:" : "",
+		o->adopts ? "adopted:" : "", o->isolation != NULL ? o->isolation : "",
+		o->isolation != NULL ? ":" : "", o->socket_path);
 	(void)setenv("PYSTACK_SPAWN", value, 1);
 	free(value);
 }

@@ -24,10 +24,11 @@ void target_signals_save(struct target_signals *ret);
 
 struct target_options {
 	char **argv;
-	const char *preload;                  /* path of the preload library */
-	const char *socket_path;              /* where its task says hello */
-	bool alone;                           /* the first Python, no child of it */
-	bool adopts;                          /* its task is to become our child */
+	const char *preload;     /* path of the preload library */
+	const char *socket_path; /* where its task says hello */
+	bool alone;              /* the first Python, no child of it */
+	bool adopts;             /* its task is to become our child */
+	const char *isolation;   /* "task", "thread"; NULL: whatever can be */
 	const struct target_signals *signals; /* for the command */
 	const struct rlimit *files; /* likewise, of descriptors; NULL: as it is */
 };

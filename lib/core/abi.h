@@ -19,13 +19,14 @@
  *		       the stack pointer points at is the address of the
  *		       struct core_args.  Never returns.
  *
- * Both are for a task of its own, that shares the memory of the program and
- * nothing else (clone flags CORE_CLONE_FLAGS): see doc/design.md.
+ * Both are for a task of its own, that shares the memory of the program and nothing
+ * else (clone flags CORE_CLONE_FLAGS), or for a thread of the program
+ * (CORE_THREAD_FLAGS): see doc/design.md.
  */
 
 #include <stdint.h>
 
-#define CORE_ABI_VERSION 3u
+#define CORE_ABI_VERSION 4u
 
 /* Byte offsets of the two entries from the start of the image. */
 #define CORE_ENTRY_CALL  0
@@ -37,11 +38,13 @@
 #define CORE_CLONE_FLAGS 0x00800500u
 
 /*
- * The other isolation, where such a clone is refused: a thread of the program. CLONE_VM
- * | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD | CLONE_SYSVSEM |
- * CLONE_UNTRACED.  It unshares the descriptors and the working directory at once.
+ * The other isolation, where such a clone is refused: a thread of the program.  These
+ * are the flags of glibc's pthread_create(), bit for bit, as there are filters that let
+ * nothing else pass.  Of what they ask for, the places of the ids are to be NULL, and
+ * what the thread gets for its TLS is the arena's address: nothing reads it, and it is
+ * not another thread's.  It unshares descriptors and working directory at once.
  */
-#define CORE_THREAD_FLAGS 0x00850f00u
+#define CORE_THREAD_FLAGS 0x003d0f00u
 
 /* The arena: args and state, stack, tables.  Bytes; only what is used is touched. */
 #define CORE_ARENA_BYTES (6u << 20)
@@ -76,19 +79,22 @@ enum core_avoid {
 	CORE_AVOID_SLACK = 1u << 5,      /* prctl(PR_SET_TIMERSLACK) */
 	CORE_AVOID_UNLOCK = 1u << 6,     /* munlock */
 	CORE_AVOID_PROC = 1u << 7,       /* readlinkat, openat, pread64, close */
-	CORE_AVOID_CHROOT = 1u << 8,     /* fchdir, chroot */
+	CORE_AVOID_CHROOT = 1u << 8,     /* fchdir, chroot; of a thread: unshare */
 	CORE_AVOID_CAPSET = 1u << 9,
 	CORE_AVOID_NO_NEW_PRIVS = 1u << 10, /* prctl(PR_SET_NO_NEW_PRIVS) */
 	CORE_AVOID_SECCOMP = 1u << 11,
 	CORE_AVOID_KCMP = 1u << 12,
+	CORE_AVOID_PWRITEV = 1u << 13, /* of copies of a thread, one of the two */
+	CORE_AVOID_READV = 1u << 14,   /* process_vm_readv */
 };
 
-/* Exit statuses of a task that could not begin; 128 + N after signal N. */
+/* Exit statuses of a task that could not begin; 128 + N after signal N.  Nobody sees
+ * that of a thread: it stands in core_args.failed, too. */
 enum core_exit {
 	CORE_EXIT_RING = 1,    /* memory for the ring: it has no more, or may not */
 	CORE_EXIT_ARENA = 2,   /* the arena is too small */
 	CORE_EXIT_FILES = 3,   /* its own table of descriptors */
-	CORE_EXIT_SIGNALS = 4, /* its own handlers */
+	CORE_EXIT_SIGNALS = 4, /* its own handlers, or mask */
 };
 
 /* sizeof(((struct sockaddr_un *)0)->sun_path) */
@@ -116,6 +122,7 @@ struct core_args {
 	uint32_t avoid;    /* enum core_avoid */
 	/* What is wanted (spawned), or what it has been cloned as. */
 	uint32_t isolation; /* enum core_isolation */
+	uint32_t failed;    /* enum core_exit; set by the core */
 	/* Spawned only. */
 	char socket_path[CORE_SOCKET_PATH_BYTES];
 	uint64_t runtime;

@@ -11,6 +11,11 @@
  * task gave its own up), by the size of the address space, which /proc tells of both.
  * Where the word is of no use, that is asked ten times a second.
  *
+ * A thread ends with its program, also at exec, by itself.  But a program whose main
+ * thread has ended goes on until the last of its threads has, and that must not be
+ * ours: while the main thread is dead the threads are counted.  Without /proc they
+ * cannot be, and our thread leaves once the main thread is dead.
+ *
  * The recorder's death shows on a socket or a pidfd; where neither is to be had
  * its beat tells: 5 s without one parks the sampler, 10 minutes end the task.
  */
@@ -45,7 +50,7 @@ static bool word_holds(struct core *c)
 
 void alive_init(struct core *c)
 {
-	c->tid_word_good = word_holds(c);
+	c->tid_word_good = !c->thread && word_holds(c);
 	c->recorder_beat_ns = loop_now(c);
 }
 
@@ -125,6 +130,50 @@ static bool same_size(struct core *c)
 	return false;
 }
 
+/* Of a thread, without /proc: a dead main thread has let go of the memory.  Leaves
+ * where that cannot be told. */
+static bool main_has_memory(struct core *c)
+{
+	int32_t pid = c->args.program_pid, tid = c->ring.header->offer.tid;
+	uint8_t byte;
+	struct {
+		void *base;
+		uint64_t size;
+	} here = { &byte, 1 }, there = { &c->args, 1 };
+	long r = (c->args.avoid & CORE_AVOID_KCMP) != 0
+			 ? -SYS_EPERM
+			 : SYS5(__NR_kcmp, pid, tid, KCMP_VM, 0, 0);
+
+	if (r >= 0)
+		return r == 0;
+	r = SYS6(__NR_process_vm_readv, pid, &here, 1, &there, 1, 0);
+	if (r < 0 && r != -SYS_ESRCH)
+		task_leave(c, RING_LEAVE_SYSCALL, (int)-r);
+	return r == 1;
+}
+
+/* Is this thread the last one of the program that lives, or may it be? */
+static bool is_last_thread(struct core *c)
+{
+	enum { DEAD_MAIN_AND_US = 2 };
+	char state = cpu_main_state(c);
+
+	if (state == '?')
+		return !main_has_memory(c);
+	if (state != 'Z' && state != 'X')
+		return false;
+	return cpu_thread_count(c) <= DEAD_MAIN_AND_US;
+}
+
+static void check_threads(struct core *c, int64_t now)
+{
+	if (now - c->mm_checked_ns < MM_CHECK_NS)
+		return;
+	c->mm_checked_ns = now;
+	if (is_last_thread(c))
+		task_leave(c, RING_LEAVE_EXITED, 0);
+}
+
 /* Does the program still have this memory? */
 static bool same_memory(struct core *c)
 {
@@ -158,6 +207,10 @@ static void check_memory(struct core *c)
 
 static void check_program(struct core *c, int64_t now)
 {
+	if (c->thread) {
+		check_threads(c, now);
+		return;
+	}
 	if (c->tid_word_good) {
 		if (word_holds(c))
 			return;
@@ -217,6 +270,7 @@ bool alive_check(struct core *c)
 	if (order == RING_ORDER_LEAVE)
 		task_leave(c, RING_LEAVE_ORDERED, 0);
 	check_program(c, now);
+	copy_look(c);
 	h->task_beat++;
 	serve_cut(c, now);
 	bool heard = check_beat(c, now);

@@ -31,7 +31,8 @@
  *   uint64_t arch_stack_pointer(void)
  *   void arch_pause(void)		a hint for a waiting loop
  *   long arch_clone(long flags, void *stack_top, long (*run)(void *), void *arg)
- *	clone; the child calls run(arg) on its stack and exits with its result.
+ *	clone; the child calls run(arg) on its stack and exits with its result, alone.
+ *	A thread gets arg for its TLS.
  *	Returns the child's id or -errno in the parent.
  *   void arch_unmap_exit(uint64_t address, uint64_t bytes, int status)
  *	Unmap memory in which the own stack may lie, and end the task.

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Starting the task from a thread of the program (CORE_ENTRY_CALL), as the preload
- * library does in its constructor.
+ * Starting the core from a thread of the program (CORE_ENTRY_CALL), as the preload
+ * library does in its constructor: as a task, or where the clone of one is refused, as
+ * a thread of the program.
  *
  * The task must not be a child of the program: it is cloned twice, and the middle
  * one ends at once, so that the second belongs to the nearest reaper.  That may have to
@@ -63,27 +64,55 @@ static long clone_twice(struct core_args *args)
 		return pid;
 	long r = SYS4(__NR_wait4, pid, &status, WAIT_CLONE, NULL);
 
-	if (r < 0)
-		return r;
-	return status == 0 ? 0 : -SYS_EAGAIN;
+	/* Not as a refusal of the clone, which would mean that there is no task. */
+	return r >= 0 && status == 0 ? 0 : -SYS_EAGAIN;
+}
+
+static long clone_once(struct core_args *args, uint32_t flags)
+{
+	long r =
+		arch_clone(flags, (void *)core_stack_top(args->arena), core_task, args);
+
+	return r > 0 ? 0 : r;
+}
+
+static long start_task(struct core_args *args)
+{
+	args->isolation = CORE_ISOLATION_TASK;
+	return args->single_clone ? clone_once(args, CORE_CLONE_FLAGS)
+				  : clone_twice(args);
+}
+
+static long start_thread(struct core_args *args)
+{
+	args->isolation = CORE_ISOLATION_THREAD;
+	return clone_once(args, CORE_THREAD_FLAGS);
+}
+
+/* By a filter, a security module or an emulator. */
+static bool is_refusal(long r)
+{
+	return r == -SYS_EPERM || r == -SYS_ENOSYS || r == -SYS_EACCES ||
+	       r == -SYS_EINVAL;
 }
 
 __attribute__((visibility("hidden"))) int core_call(struct core_args *args)
 {
 	uint64_t all = ~0ull, old = 0;
-	long r;
+	uint32_t wanted = args->isolation;
 
 	if (args->abi_version != CORE_ABI_VERSION)
 		return -SYS_EPERM;
-	(void)SYS4(__NR_rt_sigprocmask, 2 /* SIG_SETMASK */, &all, &old, sizeof(all));
-	if (args->single_clone) {
-		r = arch_clone(CORE_CLONE_FLAGS, (void *)core_stack_top(args->arena),
-			core_task, args);
-		if (r > 0)
-			r = 0;
-	} else {
-		r = clone_twice(args);
-	}
+	/* A thread must not run a handler of the program: without this there is none.
+	 */
+	long r =
+		SYS4(__NR_rt_sigprocmask, 2 /* SIG_SETMASK */, &all, &old, sizeof(all));
+
+	if (r < 0)
+		return (int)r;
+	r = wanted != CORE_ISOLATION_THREAD ? start_task(args) : -SYS_EPERM;
+	if (wanted != CORE_ISOLATION_TASK && is_refusal(r))
+		r = start_thread(args);
 	(void)SYS4(__NR_rt_sigprocmask, 2, &old, NULL, sizeof(old));
 	return (int)r;
 }

@@ -250,7 +250,8 @@ struct core {
 	bool recorder_is_socket;
 	int task_directory; /* /proc/PID/task of the program, -1 */
 	int stat_fd;        /* of the program's main thread, -1 */
-	int self_stat_fd;   /* of the task, -1 */
+	int self_stat_fd;   /* of the task, -1; schedstat of a thread */
+	uint64_t own_delay; /* of a thread: ready without a CPU, when last looked at */
 	bool tid_word_good;
 	int64_t mm_checked_ns;
 	uint32_t recorder_beat;
@@ -267,7 +268,8 @@ struct core {
 	uint64_t tick;     /* its number */
 	uint64_t cut_base; /* number of the first tick after the last cut */
 	int64_t cut_ns;
-	int64_t polled_ns; /* when the ends were last asked for */
+	int64_t ticks_since_ns; /* the first ticks */
+	int64_t polled_ns;      /* when the ends were last asked for */
 	int64_t adapt_ns;
 	int64_t adapt_own_cpu, adapt_program_cpu;
 	int64_t first_program_cpu; /* of the program, when the task began */
@@ -349,6 +351,9 @@ int core_call(struct core_args *args);
 RARE long core_task(void *args) __attribute__((noreturn));
 RARE _Noreturn void task_leave(struct core *c, enum ring_leave why, int detail);
 struct core *task_state(void); /* from the stack pointer; any context */
+/* Of a thread: are SIGSEGV and SIGBUS let through, besides which all is blocked?  Only
+ * while their handlers are ours.  A fault that is not let through ends the program. */
+void task_let_faults(struct core *c, bool through);
 
 /* alive.c */
 /* Sleep until the monotonic time ns.  Returns false, maybe before it, when the sampler
@@ -537,6 +542,12 @@ int64_t cpu_of_program(struct core *c);
 uint64_t cpu_start_ticks(struct core *c, uint32_t tid);
 /* The letter of the main thread's state, or '?'. */
 char cpu_main_state(struct core *c);
+/* How many threads the program has, with the main thread even if it has ended, and with
+ * us; 0 when that cannot be read. */
+uint64_t cpu_thread_count(struct core *c);
+/* How long this thread was ready and without a CPU since the last call; -1 where that
+ * is not told. */
+int64_t cpu_own_delay(struct core *c);
 /* Size of the address space in a stat file, bytes; 0 when it cannot be read. */
 uint64_t cpu_address_space(int stat_fd);
 /* Stopped by a signal or a tracer? */

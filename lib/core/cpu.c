@@ -20,7 +20,8 @@
  * are such ticks; what remains at the end is shown as not sampled.
  *
  * Where schedstat is not to be had (a kernel without it, a container that hides it),
- * the CPU time of stat stands in, in steps of 10 ms.
+ * the CPU time of stat stands in, in steps of 10 ms.  A thread of the program can read
+ * the others' CPU clocks instead, which are exact.
  */
 #include "core/core-internal.h"
 
@@ -46,7 +47,8 @@ enum {
 	LATELY = 8, /* windows */
 	CHECKPOINT_TICKS = 16,
 	CHECKPOINT_NS = 1000000000,
-	OPEN_READ = 0x80000, /* O_RDONLY | O_CLOEXEC */
+	CLOCKS_APART_NS = 5000, /* of two clocks that are read one after the other */
+	OPEN_READ = 0x80000,    /* O_RDONLY | O_CLOEXEC */
 	FILE_BYTES = 512,
 };
 
@@ -92,7 +94,7 @@ bool cpu_open(struct core *c, struct thread *t)
 		t->ask = true;
 		t->ask_until = c->now_ns + WINDOW_NS * 2;
 	}
-	if (t->schedstat >= 0 || turn_coarse(c, t))
+	if (t->schedstat >= 0 || (!c->thread && turn_coarse(c, t)))
 		return true;
 	if (t->schedstat == -SYS_ENOENT)
 		return false;
@@ -166,30 +168,77 @@ static bool read_coarse(struct thread *t)
 	return true;
 }
 
-/* What the kernel says of a thread; false when it is gone, or says nothing. */
-static bool read_account(struct core *c, struct thread *t)
+struct account {
+	uint64_t cpu, delay, count;
+};
+
+static bool read_schedstat(int fd, struct account *ret)
 {
 	char text[96];
 	const char *at = text;
-	uint64_t cpu, delay;
-
-	if (t->coarse)
-		return read_coarse(t);
-	if (t->schedstat < 0)
-		return false;
-	long n = sys_pread(t->schedstat, text, sizeof(text));
+	long n = fd >= 0 ? sys_pread(fd, text, sizeof(text)) : -1;
 
 	if (n < 0)
 		return false;
-	cpu = number(&at, text + n);
-	delay = number(&at, text + n);
-	t->run_count = number(&at, text + n);
+	ret->cpu = number(&at, text + n);
+	ret->delay = number(&at, text + n);
+	ret->count = number(&at, text + n);
+	return true;
+}
+
+int64_t cpu_own_delay(struct core *c)
+{
+	struct account a;
+
+	if (!read_schedstat(c->self_stat_fd, &a) || a.count == 0)
+		return -1;
+	int64_t since = (int64_t)(a.delay - c->own_delay);
+
+	c->own_delay = a.delay;
+	return since;
+}
+
+/*
+ * A thread reads the clocks of the others, which are exact; schedstat, where it can be
+ * had, tells the rest, and that it is still the same thread.
+ */
+static bool read_clock(struct core *c, struct thread *t)
+{
+	enum { OF_A_THREAD = 6 };
+	struct account a = { 0 };
+
+	if (t->tid == 0 || (t->schedstat >= 0 && !read_schedstat(t->schedstat, &a)))
+		return false;
+	int64_t cpu = loop_clock((int)((~t->tid << 3) | OF_A_THREAD));
+
+	(void)c;
+	/* It has run; 0 is that of one that has gone. */
+	if (cpu == 0)
+		return false;
+	t->cpu_ns = (uint64_t)cpu;
+	t->delay_ns = a.delay;
+	t->run_count = a.count;
+	return true;
+}
+
+/* What the kernel says of a thread; false when it is gone, or says nothing. */
+static bool read_account(struct core *c, struct thread *t)
+{
+	struct account a;
+
+	if (c->thread)
+		return read_clock(c, t);
+	if (t->coarse)
+		return read_coarse(t);
+	if (!read_schedstat(t->schedstat, &a))
+		return false;
+	t->run_count = a.count;
 	/* It has run; a kernel without this account, or a file that hides it, has it
 	 * that it has not. */
 	if (t->run_count == 0)
 		return turn_coarse(c, t) && read_coarse(t);
-	t->cpu_ns = cpu;
-	t->delay_ns = delay;
+	t->cpu_ns = a.cpu;
+	t->delay_ns = a.delay;
 	return true;
 }
 
@@ -242,6 +291,22 @@ char cpu_main_state(struct core *c)
 	return state_letter(c->stat_fd);
 }
 
+uint64_t cpu_thread_count(struct core *c)
+{
+	/* The 17th behind the state. */
+	enum { NUMBERS_BEFORE = 16 };
+	char text[FILE_BYTES];
+	const char *at;
+	long n = behind_name(c->stat_fd, text, &at);
+	const char *end = at + n;
+
+	if (n <= 0)
+		return 0;
+	for (int i = 0; i < NUMBERS_BEFORE; i++)
+		(void)number(&at, end);
+	return number(&at, end);
+}
+
 bool cpu_program_stopped(struct core *c)
 {
 	char state = cpu_main_state(c);
@@ -252,7 +317,10 @@ bool cpu_program_stopped(struct core *c)
 int64_t cpu_of_program(struct core *c)
 {
 	/* The CPU clock of a process, by its id. */
-	return loop_clock((int)((~(uint32_t)c->args.program_pid << 3) | 2));
+	int64_t cpu = loop_clock((int)((~(uint32_t)c->args.program_pid << 3) | 2));
+
+	/* A thread of it is not to count. */
+	return c->thread ? cpu - loop_clock(CLOCK_OWN_CPU) : cpu;
 }
 
 bool cpu_may_run(const struct core *c, const struct thread *t)
@@ -611,7 +679,7 @@ void cpu_tick(struct core *c)
 	c->lately_seen_ns += c->window_seen_ns - c->lately_seen_ns / LATELY;
 	c->lately_used_ns += used - c->lately_used_ns / LATELY;
 	c->window_seen_ns = 0;
-	if (used <= 0) {
+	if (used <= (c->thread ? CLOCKS_APART_NS : 0)) {
 		if (cpu_program_stopped(c))
 			c->stopped_since = c->now_ns;
 		return;

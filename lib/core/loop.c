@@ -13,6 +13,13 @@
 
 enum {
 	CUT_NS = 1000000000,
+	/* A thread ends with its program, in the middle of things: what it has not said
+	 * by then is lost, and matters more the less there is. */
+	THREAD_CUT_NS = 100000000,
+	THREAD_CUT_SHARE = 16, /* of the time since the first tick */
+	THREAD_CUT_MIN_NS = 5000000,
+	/* A thread that wakes up so late, for want of what but a CPU? */
+	STOPPED_MIN_NS = 20000000,
 	ADAPT_NS = 250000000,
 	CLOCK_NS_S = 60,
 	/* A look costs some 20 us: at first often, as pauses may be short. */
@@ -148,6 +155,32 @@ RARE static void sit_out_stop(struct core *c)
 	set_state(c, RING_RUNNING);
 }
 
+/*
+ * A thread is stopped together with its program, and finds out behind it: it was late,
+ * and not for want of a CPU.
+ */
+static bool was_stopped(struct core *c, int64_t since)
+{
+	int64_t late = c->now_ns - since;
+
+	if (!c->thread || late < STOPPED_MIN_NS)
+		return false;
+	int64_t delay = cpu_own_delay(c);
+
+	return delay >= 0 && delay < late / 2;
+}
+
+/* What was used since the last account was used before the stop. */
+RARE static void tell_own_stop(struct core *c, int64_t from)
+{
+	cpu_settle(c);
+	(void)runs_cut(c);
+	runs_gap(c, from, c->now_ns, REC_GAP_STOPPED);
+	c->cut_ns = c->window_ns = c->now_ns;
+	strata_restart(&c->strata, c->now_ns);
+	runs_publish(c);
+}
+
 void loop_count_cpu(struct core *c)
 {
 	int64_t program = cpu_of_program(c) - c->first_program_cpu;
@@ -161,6 +194,8 @@ void loop_count_cpu(struct core *c)
 static void adapt(struct core *c)
 {
 	loop_count_cpu(c);
+	if (c->thread)
+		(void)cpu_own_delay(c);
 
 	int64_t own = (int64_t)c->counters[RING_CPU_NS];
 	int64_t program = (int64_t)c->counters[RING_PROGRAM_NS];
@@ -175,6 +210,17 @@ static void adapt(struct core *c)
 	c->adapt_ns = c->now_ns;
 }
 
+static int64_t cut_apart(const struct core *c)
+{
+	int64_t share = (c->now_ns - c->ticks_since_ns) / THREAD_CUT_SHARE;
+
+	if (!c->thread)
+		return CUT_NS;
+	return share < THREAD_CUT_MIN_NS ? THREAD_CUT_MIN_NS
+	       : share > THREAD_CUT_NS   ? THREAD_CUT_NS
+					 : share;
+}
+
 /* What has to be done now and then, after a tick. */
 static void after_tick(struct core *c)
 {
@@ -182,7 +228,7 @@ static void after_tick(struct core *c)
 		adapt(c);
 	if (c->now_ns - c->clock_sent_ns >= CLOCK_NS_S * 1000000000ll)
 		send_clocks(c);
-	if (c->now_ns - c->cut_ns >= CUT_NS || c->epoch_full) {
+	if (c->now_ns - c->cut_ns >= cut_apart(c) || c->epoch_full) {
 		(void)runs_cut(c);
 		c->cut_ns = c->now_ns;
 		if (intern_new_epoch(c))
@@ -210,6 +256,10 @@ static void one_stratum(struct core *c)
 	}
 	c->now_ns = loop_now(c);
 	c->weight_ns = c->strata.length;
+	if (was_stopped(c, c->strata.tick)) {
+		tell_own_stop(c, c->strata.start);
+		return;
+	}
 
 	bool late = c->now_ns - c->strata.tick > c->strata.length / 2;
 
@@ -263,6 +313,10 @@ static _Noreturn void spin(struct core *c)
 		do {
 			c->now_ns = loop_now(c);
 		} while (c->now_ns < c->learn_until);
+		if (was_stopped(c, c->learn_until)) {
+			tell_own_stop(c, before);
+			before = c->now_ns;
+		}
 		c->learn_until = next_due(c);
 		sample_choose(c);
 		c->weight_ns = c->now_ns - before;
@@ -316,7 +370,7 @@ void loop_run(struct core *c)
 		.longest = length > SLOWEST_NS ? length : SLOWEST_NS,
 	};
 	c->now_ns = loop_now(c);
-	c->cut_ns = c->now_ns;
+	c->cut_ns = c->ticks_since_ns = c->now_ns;
 	c->window_ns = c->now_ns;
 	c->relist = c->older = true;
 	strata_init(&c->strata,

@@ -32,6 +32,8 @@ enum {
 	SYS_EINTR = 4,
 	SYS_EAGAIN = 11,
 	SYS_ENOMEM = 12,
+	SYS_EACCES = 13,
+	SYS_EINVAL = 22,
 	SYS_ENOSYS = 38,
 	SYS_EINPROGRESS = 115,
 };
@@ -75,11 +77,14 @@ static inline long sys_pread(int fd, void *bytes, size_t size)
 	return SYS4(__NR_pread64, fd, bytes, size, 0);
 }
 
-/* Ends the task; does not come back. */
+/* Ends this task or thread, never more; does not come back.  Where a filter refuses
+ * that, it waits for good. */
 static inline void sys_exit(int status)
 {
-	for (;;)
-		(void)SYS1(__NR_exit_group, status);
+	for (;;) {
+		(void)SYS1(__NR_exit, status);
+		(void)SYS0(__NR_pause);
+	}
 }
 
 /* The libc functions a compiler may call by itself, and that the core uses. */

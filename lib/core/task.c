@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the task does before its first sample, and how it ends.
+ * What the task does before its first sample, and how it ends; likewise the thread,
+ * which leaves out what is the process's: actions of signals, limits, the session.
  *
  * The order matters.  It is born with every signal blocked and with the program's
  * descriptors; first they go, then its own handlers come, so that from there on
@@ -37,6 +38,7 @@ enum {
 	DONT_FORK = 10, /* MADV_DONTFORK */
 
 	CLOSE_UNSHARE = 2,
+	UNSHARE_FOLDER = 0x200, /* CLONE_FS */
 	LIMIT_CORE = 4,
 	LIMIT_NOFILE = 7,
 
@@ -73,6 +75,16 @@ struct core *task_state(void)
 	return *(struct core **)(uintptr_t)base;
 }
 
+/* Before there is a ring to say it in. */
+static _Noreturn void fail(struct core *c, enum core_exit why)
+{
+	struct core_args *args = (void *)(uintptr_t)c->args.arena;
+
+	__atomic_store_n(&args->failed, why, __ATOMIC_RELEASE);
+	sys_exit(why);
+	__builtin_unreachable();
+}
+
 /* The process between the program and this task has its stack in the arena. */
 static bool middle_is_gone(struct core *c)
 {
@@ -99,6 +111,8 @@ static _Noreturn void go(struct core *c, enum ring_leave why, int detail)
 {
 	struct ring_header *h = c->ring.header;
 
+	if (h->magic == 0)
+		ring_writer_init(&c->ring, h, RING_DATA_BYTES);
 	h->leave = why;
 	h->leave_detail = detail;
 	__atomic_store_n(&h->state, RING_LEFT, __ATOMIC_RELEASE);
@@ -124,8 +138,22 @@ static void on_fault(int sig, const void *info, void *context)
 	go(c, RING_LEAVE_SIGNAL, sig);
 }
 
+/*
+ * A thread shares the program's actions, and none of its handlers is ever to run here:
+ * everything is blocked, so that of signals to the process this thread is given none.
+ * Those that a fault raises are let through as long as their handlers are ours
+ * (copy.c).
+ */
+void task_let_faults(struct core *c, bool through)
+{
+	uint64_t mask = ~(through ? bit(SIG_SEGV) | bit(SIG_BUS) : 0);
+
+	if (SYS4(__NR_rt_sigprocmask, 2, &mask, NULL, 8) < 0 && through)
+		fail(c, CORE_EXIT_SIGNALS);
+}
+
 /* Without them a fault would be met by the default action. */
-static void own_signals(void)
+static void own_signals(struct core *c)
 {
 	static const uint8_t dumping[] = { SIG_SEGV, SIG_BUS, SIG_ILL, SIG_FPE,
 		SIG_TRAP, SIG_SYS, SIG_ABRT };
@@ -143,13 +171,13 @@ static void own_signals(void)
 
 	for (unsigned i = 0; i < sizeof(dumping); i++) {
 		if (SYS4(__NR_rt_sigaction, dumping[i], &action, NULL, 8) < 0)
-			sys_exit(CORE_EXIT_SIGNALS);
+			fail(c, CORE_EXIT_SIGNALS);
 		open |= bit(dumping[i]);
 	}
 	uint64_t mask = ~open;
 
 	if (SYS4(__NR_rt_sigprocmask, 2, &mask, NULL, 8) < 0)
-		sys_exit(CORE_EXIT_SIGNALS);
+		fail(c, CORE_EXIT_SIGNALS);
 }
 
 static bool may(const struct core *c, enum core_avoid step)
@@ -173,10 +201,10 @@ static void limit_core(const struct core *c)
  * An empty table of descriptors.  Until then the table is the program's: without one
  * of its own the task must not open anything.
  */
-static void own_files(void)
+static void own_files(struct core *c)
 {
 	if (SYS3(__NR_close_range, 0, ~0u, CLOSE_UNSHARE) < 0)
-		sys_exit(CORE_EXIT_FILES);
+		fail(c, CORE_EXIT_FILES);
 }
 
 /*
@@ -207,13 +235,12 @@ static void be_scheduled_soon(void)
 	(void)SYS3(__NR_sched_setattr, 0, &soon, 0);
 }
 
-/* What a task inherits and must not keep. */
-static void own_attributes(const struct core *c)
+/* Of a process of its own. */
+static void own_process(const struct core *c)
 {
 	struct {
 		uint64_t soft, hard;
 	} files;
-	uint64_t every_cpu[128];
 
 	if (may(c, CORE_AVOID_FILE_LIMIT) &&
 		SYS4(__NR_prlimit64, 0, LIMIT_NOFILE, NULL, &files) == 0) {
@@ -222,6 +249,13 @@ static void own_attributes(const struct core *c)
 	}
 	if (may(c, CORE_AVOID_SESSION))
 		(void)SYS0(__NR_setsid);
+}
+
+/* What a task inherits and must not keep. */
+static void own_attributes(const struct core *c)
+{
+	uint64_t every_cpu[128];
+
 	if (may(c, CORE_AVOID_SCHEDULER))
 		be_scheduled_soon();
 	memset(every_cpu, 0xff, sizeof(every_cpu));
@@ -239,23 +273,30 @@ static void make_ring(struct core *c)
 	long fd = SYS2(__NR_memfd_create, "pystack-ring", MAKE_SEALED);
 
 	if (fd < 0 || SYS2(__NR_ftruncate, fd, bytes) < 0)
-		sys_exit(CORE_EXIT_RING);
+		fail(c, CORE_EXIT_RING);
 	/* The recorder maps it too: nobody may cut it short under its eyes. */
 	(void)SYS3(__NR_fcntl, fd, ADD_SEALS, SEALS);
 	long at = SYS6(__NR_mmap, 0, bytes, READ_WRITE, MAP_BOTH, fd, 0);
 
 	if (at < 0 && at > -4096)
-		sys_exit(CORE_EXIT_RING);
+		fail(c, CORE_EXIT_RING);
 	/* Where the program locks all that it maps, this is not to count. */
 	if (may(c, CORE_AVOID_UNLOCK))
 		(void)SYS2(__NR_munlock, at, bytes);
 	(void)SYS3(__NR_madvise, at, bytes, DONT_FORK);
+	/* Enough to leave by. */
+	c->ring.header = (void *)at;
+}
 
-	struct ring_header *h = (void *)at;
+/* With it the ring is complete, which its magic number tells. */
+static void make_offer(struct core *c)
+{
+	struct ring_header *h = c->ring.header;
 
 	h->offer = (struct ring_offer){
 		.pid = c->args.program_pid,
-		.tid = (int32_t)SYS0(__NR_getpid),
+		.tid = (int32_t)SYS0(__NR_gettid),
+		.isolation = c->thread ? CORE_ISOLATION_THREAD : CORE_ISOLATION_TASK,
 		.image = c->args.image,
 		.image_bytes = c->args.image_bytes,
 		.arena = c->args.arena,
@@ -311,7 +352,9 @@ static void open_proc(struct core *c)
 	c->task_directory = (int)sys_openat(HERE, path, OPEN_DIRECTORY);
 	memcpy(p, "/stat", 6);
 	c->stat_fd = (int)sys_openat(HERE, path, OPEN_READ);
-	c->self_stat_fd = (int)sys_openat(HERE, "/proc/self/stat", OPEN_READ);
+	c->self_stat_fd = (int)sys_openat(HERE,
+		c->thread ? "/proc/thread-self/schedstat" : "/proc/self/stat",
+		OPEN_READ);
 }
 
 struct iovec_raw {
@@ -383,6 +426,7 @@ static void await_orders(struct core *c)
 	}
 	part_from_middle(c);
 	c->options = h->options;
+	copy_orders(c);
 	memcpy(&c->layout, c->options.layout, sizeof(c->layout));
 	if (c->options.max_stack == 0 || c->options.max_stack > MAX_STORED_FRAMES)
 		c->options.max_stack = MAX_STORED_FRAMES;
@@ -408,7 +452,7 @@ static void filter_calls(void)
 		__NR_getppid,
 		__NR_rt_sigreturn,
 		__NR_munmap,
-		__NR_exit_group,
+		__NR_exit,
 		__NR_restart_syscall,
 	};
 	enum {
@@ -442,7 +486,17 @@ static void filter_calls(void)
 	(void)SYS3(__NR_seccomp, SECCOMP_SET_MODE_FILTER, 0, &program);
 }
 
-/* Give up what is not needed any more.  Each step alone may be refused. */
+/* The root and working directory are the task's own; a thread has to ask for that. */
+static bool own_folder(struct core *c)
+{
+	return !c->thread || SYS1(__NR_unshare, UNSHARE_FOLDER) == 0;
+}
+
+/*
+ * Give up what is not needed any more.  Each step alone may be refused.  A thread has
+ * no filter of its own: the program's SECCOMP_FILTER_FLAG_TSYNC fails where a thread
+ * has one that the others lack.
+ */
 static void lock_in(struct core *c)
 {
 	struct __user_cap_header_struct header = {
@@ -450,7 +504,7 @@ static void lock_in(struct core *c)
 	};
 	struct __user_cap_data_struct none[2] = { { 0 } };
 
-	if (may(c, CORE_AVOID_CHROOT) && c->task_directory >= 0 &&
+	if (may(c, CORE_AVOID_CHROOT) && c->task_directory >= 0 && own_folder(c) &&
 		SYS1(__NR_fchdir, c->task_directory) == 0)
 		(void)SYS1(__NR_chroot, ".");
 	/* Until there is no such capability, or none may be dropped. */
@@ -462,7 +516,7 @@ static void lock_in(struct core *c)
 		(void)SYS2(__NR_capset, &header, none);
 	if (may(c, CORE_AVOID_NO_NEW_PRIVS))
 		(void)SYS5(__NR_prctl, PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
-	if (may(c, CORE_AVOID_SECCOMP))
+	if (may(c, CORE_AVOID_SECCOMP) && !c->thread)
 		filter_calls();
 }
 
@@ -493,7 +547,7 @@ static void lay_out(struct core *c, uint64_t at)
 		c->walks[i].space =
 			take(&at, (MAX_STORED_FRAMES + 1) * sizeof(struct frame));
 	if (at > c->args.arena + c->args.arena_bytes)
-		sys_exit(CORE_EXIT_ARENA);
+		fail(c, CORE_EXIT_ARENA);
 }
 
 /* A process that was forked is often over at once, or another program: then nobody
@@ -503,12 +557,30 @@ static void await_more(struct core *c)
 	struct sys_pollfd p = { .events = SYS_POLLIN };
 	uint32_t word = 1;
 
+	/* With such a program its thread ends. */
+	if (c->thread) {
+		(void)sys_ppoll(NULL, 0, c->args.patience_us * 1000ll);
+		return;
+	}
 	p.fd = (int)SYS2(__NR_pidfd_open, c->args.program_pid, 0);
 	if (sys_ppoll(&p, 1, c->args.patience_us * 1000ll) != 0 ||
 		(c->args.tid_word != 0 &&
 			(!load32(c, c->args.tid_word, &word) || word == 0)))
 		arch_unmap_exit(c->args.arena, c->args.arena_bytes, 0);
 	(void)sys_close(p.fd);
+}
+
+/* A thread ends with its program, and needs no word of that. */
+static void open_program(struct core *c)
+{
+	if (c->thread)
+		return;
+	c->program_pidfd = (int)SYS2(__NR_pidfd_open, c->args.program_pid, 0);
+	/* It may have ended since the clone. */
+	if (c->program_pidfd == -SYS_ESRCH)
+		task_leave(c, RING_LEAVE_EXITED, 0);
+	if (c->program_pidfd < 0)
+		task_leave(c, RING_LEAVE_SYSCALL, -c->program_pidfd);
 }
 
 long core_task(void *arg)
@@ -519,10 +591,17 @@ long core_task(void *arg)
 
 	*(struct core **)(uintptr_t)core_stack_base(args->arena) = c;
 	c->args = *args;
+	c->thread = args->isolation == CORE_ISOLATION_THREAD;
 
-	limit_core(c);
-	own_files();
-	own_signals();
+	if (c->thread)
+		task_let_faults(c, false);
+	else
+		limit_core(c);
+	own_files(c);
+	if (!c->thread) {
+		own_signals(c);
+		own_process(c);
+	}
 	own_attributes(c);
 	c->middle = c->args.middle;
 	if (c->args.hold == 0)
@@ -533,16 +612,12 @@ long core_task(void *arg)
 	if (c->args.patience_us != 0)
 		await_more(c);
 	lay_out(c, at);
-	loop_find_vdso(c);
+	c->program_pidfd = c->recorder_pidfd = -1;
 	make_ring(c);
-
-	c->recorder_pidfd = -1;
-	c->program_pidfd = (int)SYS2(__NR_pidfd_open, c->args.program_pid, 0);
-	/* It may have ended since the clone. */
-	if (c->program_pidfd == -SYS_ESRCH)
-		task_leave(c, RING_LEAVE_EXITED, 0);
-	if (c->program_pidfd < 0)
-		task_leave(c, RING_LEAVE_SYSCALL, -c->program_pidfd);
+	copy_begin(c);
+	loop_find_vdso(c);
+	make_offer(c);
+	open_program(c);
 	open_proc(c);
 	if (c->args.way == CORE_WAY_SPAWN) {
 		say_hello(c);
@@ -576,6 +651,7 @@ void task_leave(struct core *c, enum ring_leave why, int detail)
 	if (c->options.interval_ns != 0)
 		(void)runs_cut(c);
 	runs_end_gap(c, loop_now(c));
+	copy_end(c);
 	loop_count_cpu(c);
 	record_begin(&r, REC_END);
 	record_number(&r, why);

@@ -212,72 +212,99 @@ uint32_t filters_run(const struct filters *f, const struct seccomp_data *call)
 
 /* --- judging --- */
 
-/* A call of the task.  Addresses and descriptors are not known here and stand as a
- * usual one. */
+/* A call of the task or thread.  Addresses and descriptors are not known here and stand
+ * as a usual one. */
 struct task_call {
 	const char *name;
 	int number;
 	uint32_t avoid; /* the step it can do without; 0: it needs this one */
 	uint64_t args[6];
+	uint8_t of; /* enum call_of */
+};
+
+enum call_of {
+	BOTH = 0,
+	TASK,
+	THREAD,
+	COPY, /* a thread's ways to read memory, of which one has to be left */
 };
 
 #define SOME_ADDRESS 0x7f0000000000ull
 #define SOME_BYTES   (1u << 20)
 #define HERE         ((uint64_t)(uint32_t)AT_FDCWD)
+#define THREAD_CLOCK 0xfffffffffffffe06ull
 
-/* All calls of lib/core on the way of an attached task; tests/unit/t-filter.c compares
- * the list with the source. */
+/* All calls of lib/core on the way of an attached task or thread;
+ * tests/python/attach-filters.bats compares the list with the source. */
 static const struct task_call task_calls[] = {
 	{ "prlimit64", SYS_prlimit64, CORE_AVOID_CORE_LIMIT,
-		{ 0, RLIMIT_CORE, SOME_ADDRESS } },
-	{ "close_range", SYS_close_range, 0, { 0, ~0u, 2 } },
-	{ "rt_sigaction", SYS_rt_sigaction, 0, { 11, SOME_ADDRESS, 0, 8 } },
-	{ "rt_sigprocmask", SYS_rt_sigprocmask, 0, { 2, SOME_ADDRESS, 0, 8 } },
-	{ "rt_sigreturn", SYS_rt_sigreturn, 0, { 0 } },
+		{ 0, RLIMIT_CORE, SOME_ADDRESS }, TASK },
+	{ "close_range", SYS_close_range, 0, { 0, ~0u, 2 }, BOTH },
+	{ "rt_sigaction", SYS_rt_sigaction, 0, { 11, SOME_ADDRESS, 0, 8 }, TASK },
+	{ "rt_sigprocmask", SYS_rt_sigprocmask, 0, { 2, SOME_ADDRESS, 0, 8 }, BOTH },
+	{ "rt_sigreturn", SYS_rt_sigreturn, 0, { 0 }, TASK },
 	{ "prlimit64", SYS_prlimit64, CORE_AVOID_FILE_LIMIT,
-		{ 0, RLIMIT_NOFILE, 0, SOME_ADDRESS } },
+		{ 0, RLIMIT_NOFILE, 0, SOME_ADDRESS }, TASK },
 	{ "prlimit64", SYS_prlimit64, CORE_AVOID_FILE_LIMIT,
-		{ 0, RLIMIT_NOFILE, SOME_ADDRESS } },
-	{ "setsid", SYS_setsid, CORE_AVOID_SESSION, { 0 } },
+		{ 0, RLIMIT_NOFILE, SOME_ADDRESS }, TASK },
+	{ "setsid", SYS_setsid, CORE_AVOID_SESSION, { 0 }, TASK },
 	{ "sched_setscheduler", SYS_sched_setscheduler, CORE_AVOID_SCHEDULER,
-		{ 0, 0, SOME_ADDRESS } },
-	{ "getpriority", SYS_getpriority, CORE_AVOID_SCHEDULER, { 0, 0 } },
+		{ 0, 0, SOME_ADDRESS }, BOTH },
+	{ "getpriority", SYS_getpriority, CORE_AVOID_SCHEDULER, { 0, 0 }, BOTH },
 	{ "sched_setattr", SYS_sched_setattr, CORE_AVOID_SCHEDULER,
-		{ 0, SOME_ADDRESS, 0 } },
+		{ 0, SOME_ADDRESS, 0 }, BOTH },
 	{ "sched_setaffinity", SYS_sched_setaffinity, CORE_AVOID_AFFINITY,
-		{ 0, 1024, SOME_ADDRESS } },
-	{ "prctl", SYS_prctl, CORE_AVOID_SLACK, { PR_SET_TIMERSLACK, 1 } },
-	{ "prctl", SYS_prctl, 0, { PR_SET_NAME, SOME_ADDRESS } },
-	{ "madvise", SYS_madvise, 0, { SOME_ADDRESS, SOME_BYTES, MADV_DONTFORK } },
+		{ 0, 1024, SOME_ADDRESS }, BOTH },
+	{ "prctl", SYS_prctl, CORE_AVOID_SLACK, { PR_SET_TIMERSLACK, 1 }, BOTH },
+	{ "prctl", SYS_prctl, 0, { PR_SET_NAME, SOME_ADDRESS }, BOTH },
+	{ "madvise", SYS_madvise, 0, { SOME_ADDRESS, SOME_BYTES, MADV_DONTFORK },
+		BOTH },
 	{ "memfd_create", SYS_memfd_create, 0,
-		{ SOME_ADDRESS, MFD_CLOEXEC | MFD_ALLOW_SEALING } },
-	{ "ftruncate", SYS_ftruncate, 0, { 0, SOME_BYTES } },
-	{ "fcntl", SYS_fcntl, 0, { 0, F_ADD_SEALS, 7 } },
-	{ "mmap", SYS_mmap, 0, { 0, SOME_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED } },
-	{ "munlock", SYS_munlock, CORE_AVOID_UNLOCK, { SOME_ADDRESS, SOME_BYTES } },
-	{ "getpid", SYS_getpid, 0, { 0 } },
-	{ "pidfd_open", SYS_pidfd_open, 0, { 1000, 0 } },
+		{ SOME_ADDRESS, MFD_CLOEXEC | MFD_ALLOW_SEALING }, BOTH },
+	{ "ftruncate", SYS_ftruncate, 0, { 0, SOME_BYTES }, BOTH },
+	{ "fcntl", SYS_fcntl, 0, { 0, F_ADD_SEALS, 7 }, BOTH },
+	{ "mmap", SYS_mmap, 0, { 0, SOME_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED },
+		BOTH },
+	{ "munlock", SYS_munlock, CORE_AVOID_UNLOCK, { SOME_ADDRESS, SOME_BYTES },
+		BOTH },
+	{ "gettid", SYS_gettid, 0, { 0 }, BOTH },
+	{ "getpid", SYS_getpid, CORE_AVOID_PROC, { 0 }, BOTH },
+	{ "pidfd_open", SYS_pidfd_open, 0, { 1000, 0 }, BOTH },
 	{ "readlinkat", SYS_readlinkat, CORE_AVOID_PROC,
-		{ HERE, SOME_ADDRESS, SOME_ADDRESS, 15 } },
+		{ HERE, SOME_ADDRESS, SOME_ADDRESS, 15 }, BOTH },
 	{ "openat", SYS_openat, CORE_AVOID_PROC,
-		{ HERE, SOME_ADDRESS, O_DIRECTORY | O_CLOEXEC } },
-	{ "openat", SYS_openat, CORE_AVOID_PROC, { 1, SOME_ADDRESS, O_CLOEXEC } },
-	{ "pread64", SYS_pread64, CORE_AVOID_PROC, { 1, SOME_ADDRESS, 512 } },
-	{ "close", SYS_close, CORE_AVOID_PROC, { 1 } },
-	{ "clock_gettime", SYS_clock_gettime, 0, { 1, SOME_ADDRESS } },
-	{ "clock_gettime", SYS_clock_gettime, 0, { 3, SOME_ADDRESS } },
-	{ "ppoll", SYS_ppoll, 0, { SOME_ADDRESS, 2, SOME_ADDRESS } },
-	{ "fchdir", SYS_fchdir, CORE_AVOID_CHROOT, { 1 } },
-	{ "chroot", SYS_chroot, CORE_AVOID_CHROOT, { SOME_ADDRESS } },
-	{ "prctl", SYS_prctl, CORE_AVOID_CAPSET, { PR_CAPBSET_DROP, 0 } },
-	{ "capset", SYS_capset, CORE_AVOID_CAPSET, { SOME_ADDRESS, SOME_ADDRESS } },
-	{ "prctl", SYS_prctl, CORE_AVOID_NO_NEW_PRIVS, { PR_SET_NO_NEW_PRIVS, 1 } },
+		{ HERE, SOME_ADDRESS, O_DIRECTORY | O_CLOEXEC }, BOTH },
+	{ "openat", SYS_openat, CORE_AVOID_PROC, { 1, SOME_ADDRESS, O_CLOEXEC }, BOTH },
+	{ "pread64", SYS_pread64, CORE_AVOID_PROC, { 1, SOME_ADDRESS, 512 }, BOTH },
+	{ "close", SYS_close, CORE_AVOID_PROC, { 1 }, BOTH },
+	{ "clock_gettime", SYS_clock_gettime, 0, { 1, SOME_ADDRESS }, BOTH },
+	{ "clock_gettime", SYS_clock_gettime, 0, { 3, SOME_ADDRESS }, BOTH },
+	{ "clock_gettime", SYS_clock_gettime, 0, { THREAD_CLOCK, SOME_ADDRESS },
+		THREAD },
+	{ "ppoll", SYS_ppoll, 0, { SOME_ADDRESS, 2, SOME_ADDRESS }, BOTH },
+	{ "unshare", SYS_unshare, CORE_AVOID_CHROOT, { CLONE_FS }, THREAD },
+	{ "fchdir", SYS_fchdir, CORE_AVOID_CHROOT, { 1 }, BOTH },
+	{ "chroot", SYS_chroot, CORE_AVOID_CHROOT, { SOME_ADDRESS }, BOTH },
+	{ "prctl", SYS_prctl, CORE_AVOID_CAPSET, { PR_CAPBSET_DROP, 0 }, BOTH },
+	{ "capset", SYS_capset, CORE_AVOID_CAPSET, { SOME_ADDRESS, SOME_ADDRESS },
+		BOTH },
+	{ "prctl", SYS_prctl, CORE_AVOID_NO_NEW_PRIVS, { PR_SET_NO_NEW_PRIVS, 1 },
+		BOTH },
 	{ "seccomp", SYS_seccomp, CORE_AVOID_SECCOMP,
-		{ SECCOMP_SET_MODE_FILTER, 0, SOME_ADDRESS } },
-	{ "kcmp", SYS_kcmp, CORE_AVOID_KCMP, { 1000, 1001, 1 } },
-	{ "munmap", SYS_munmap, 0, { SOME_ADDRESS, SOME_BYTES } },
-	{ "exit_group", SYS_exit_group, 0, { 0 } },
+		{ SECCOMP_SET_MODE_FILTER, 0, SOME_ADDRESS }, TASK },
+	{ "kcmp", SYS_kcmp, CORE_AVOID_KCMP, { 1000, 1001, 1 }, BOTH },
+	{ "pwritev", SYS_pwritev, CORE_AVOID_PWRITEV, { 1, SOME_ADDRESS, 1, 0, 0 },
+		COPY },
+	{ "process_vm_readv", SYS_process_vm_readv, CORE_AVOID_READV,
+		{ 1000, SOME_ADDRESS, 1, SOME_ADDRESS, 1, 0 }, COPY },
+	{ "munmap", SYS_munmap, 0, { SOME_ADDRESS, SOME_BYTES }, BOTH },
+	{ "exit", SYS_exit, 0, { 0 }, BOTH },
 };
+
+static bool is_made(const struct task_call *t, enum core_isolation isolation)
+{
+	return t->of == BOTH || (t->of == TASK) == (isolation == CORE_ISOLATION_TASK);
+}
 
 static const char *action_text(uint32_t action)
 {
@@ -294,19 +321,21 @@ static const char *action_text(uint32_t action)
 
 enum { TASK_CALLS = sizeof(task_calls) / sizeof(task_calls[0]) };
 
-/* What follows from the actions at the task's calls. */
-static int conclude(
-	const uint32_t actions[TASK_CALLS], uint32_t *ret_avoid, struct err *err)
+/* What follows from the actions at the calls. */
+static int conclude(const uint32_t actions[TASK_CALLS], enum core_isolation isolation,
+	uint32_t *ret_avoid, struct err *err)
 {
+	const uint32_t copies = CORE_AVOID_PWRITEV | CORE_AVOID_READV;
 	uint32_t avoid = 0;
 
 	for (size_t i = 0; i < TASK_CALLS; i++) {
 		const struct task_call *t = &task_calls[i];
 		uint32_t action = actions[i] & SECCOMP_RET_ACTION_FULL;
 
-		if (action == SECCOMP_RET_ALLOW || action == SECCOMP_RET_LOG)
+		if (action == SECCOMP_RET_ALLOW || action == SECCOMP_RET_LOG ||
+			!is_made(t, isolation))
 			continue;
-		if (t->avoid == 0)
+		if (t->avoid == 0 || ((avoid | t->avoid) & copies) == copies)
 			return err_set(err, -E_REFUSED,
 				"its seccomp filter %s %s, which the sampler needs",
 				action_text(action), t->name);
@@ -316,26 +345,47 @@ static int conclude(
 	return 0;
 }
 
-int filters_judge(const struct filters *f, uint32_t *ret_avoid, struct err *err)
+static uint32_t action_at(const struct filters *f, const struct task_call *t)
+{
+	struct seccomp_data call = { .nr = t->number,
+		.arch = AUDIT_ARCH_X86_64,
+		.instruction_pointer = SOME_ADDRESS };
+
+	for (unsigned n = 0; n < 6; n++)
+		call.args[n] = t->args[n];
+	return filters_run(f, &call);
+}
+
+int filters_judge(const struct filters *f, enum core_isolation isolation,
+	uint32_t *ret_avoid, struct err *err)
 {
 	uint32_t actions[TASK_CALLS];
 
-	for (size_t i = 0; i < TASK_CALLS; i++) {
-		struct seccomp_data call = { .nr = task_calls[i].number,
-			.arch = AUDIT_ARCH_X86_64,
-			.instruction_pointer = SOME_ADDRESS };
+	for (size_t i = 0; i < TASK_CALLS; i++)
+		actions[i] = action_at(f, &task_calls[i]);
+	return conclude(actions, isolation, ret_avoid, err);
+}
 
-		for (unsigned n = 0; n < 6; n++)
-			call.args[n] = task_calls[i].args[n];
-		actions[i] = filters_run(f, &call);
-	}
-	return conclude(actions, ret_avoid, err);
+static uint64_t clone_flags(enum core_isolation isolation)
+{
+	return isolation == CORE_ISOLATION_THREAD ? CORE_THREAD_FLAGS
+						  : CORE_CLONE_FLAGS;
+}
+
+bool filters_let_clone(const struct filters *f, enum core_isolation isolation)
+{
+	const struct task_call clone = { "clone", SYS_clone, 0,
+		{ clone_flags(isolation), SOME_ADDRESS }, 0 };
+	uint32_t action = action_at(f, &clone) & SECCOMP_RET_ACTION_FULL;
+
+	return action == SECCOMP_RET_ALLOW || action == SECCOMP_RET_LOG;
 }
 
 /* --- one's own filters, by trying --- */
 
 /* Shared with the children that try. */
 struct trial {
+	enum core_isolation isolation;
 	volatile uint32_t actions[TASK_CALLS];
 	volatile size_t at;     /* the call that is being made */
 	volatile bool borrowed; /* the injector's calls pass */
@@ -348,7 +398,7 @@ static int end_at_once(void *arg)
 }
 
 /* What the borrowed thread is made to do, in its order. */
-static bool try_borrowed(void)
+static bool try_borrowed(enum core_isolation isolation)
 {
 	enum { BYTES = 64 << 10 };
 	char *code = mmap(
@@ -360,12 +410,15 @@ static bool try_borrowed(void)
 	if (code == MAP_FAILED || stack == MAP_FAILED)
 		return false;
 	(void)prctl(PR_GET_TID_ADDRESS, &word, 0, 0, 0);
-	pid_t pid = clone(end_at_once, stack + BYTES, CORE_CLONE_FLAGS, NULL);
+	bool thread = isolation == CORE_ISOLATION_THREAD;
+	pid_t pid = clone(end_at_once, stack + BYTES, (int)clone_flags(isolation), NULL,
+		NULL, stack, NULL);
 
-	return pid > 0 && waitpid(pid, NULL, __WCLONE) == pid &&
+	/* A thread may still be on its stack. */
+	return pid > 0 && (thread || waitpid(pid, NULL, __WCLONE) == pid) &&
 	       munlock(stack, BYTES) == 0 &&
 	       mprotect(stack, BYTES, PROT_READ | PROT_WRITE) == 0 &&
-	       munmap(code, BYTES) == 0 && munmap(stack, BYTES) == 0;
+	       munmap(code, BYTES) == 0 && (thread || munmap(stack, BYTES) == 0);
 }
 
 /* Make the calls from `at` on; their addresses are bad, so that nearly all fail, but
@@ -376,13 +429,14 @@ static _Noreturn void try_calls(struct trial *trial)
 
 	(void)setrlimit(RLIMIT_CORE, &no_core);
 	if (trial->at == 0)
-		trial->borrowed = try_borrowed();
+		trial->borrowed = try_borrowed(trial->isolation);
 	for (; trial->at < TASK_CALLS; trial->at++) {
 		const struct task_call *t = &task_calls[trial->at];
 		const uint64_t *a = t->args;
 
 		/* These two do not come back, and no program does without them. */
-		if (t->number == SYS_rt_sigreturn || t->number == SYS_exit_group)
+		if (t->number == SYS_rt_sigreturn || t->number == SYS_exit ||
+			!is_made(t, trial->isolation))
 			continue;
 		long r = syscall(t->number, a[0], a[1], a[2], a[3], a[4], a[5]);
 
@@ -395,7 +449,7 @@ static _Noreturn void try_calls(struct trial *trial)
 		(void)syscall(SYS_exit_group, 0);
 }
 
-int filters_try_own(uint32_t *ret_avoid, struct err *err)
+int filters_try_own(enum core_isolation isolation, uint32_t *ret_avoid, struct err *err)
 {
 	struct trial *trial = mmap(NULL, sizeof(*trial), PROT_READ | PROT_WRITE,
 		MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -404,6 +458,7 @@ int filters_try_own(uint32_t *ret_avoid, struct err *err)
 
 	if (trial == MAP_FAILED)
 		return err_set(err, -errno, "cannot map memory: %s", strerror(errno));
+	trial->isolation = isolation;
 	for (size_t i = 0; i < TASK_CALLS; i++)
 		trial->actions[i] = SECCOMP_RET_ALLOW;
 	/* A child that is killed has found out about one call. */
@@ -426,5 +481,5 @@ int filters_try_own(uint32_t *ret_avoid, struct err *err)
 		return err_set(err, -E_REFUSED,
 			"the seccomp filter that it has inherited does not let pass what is "
 			"needed to attach");
-	return conclude(actions, ret_avoid, err);
+	return conclude(actions, isolation, ret_avoid, err);
 }

@@ -11,11 +11,13 @@
 
 #include <linux/filter.h>
 #include <linux/seccomp.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
 
 #include "base/err.h"
+#include "core/abi.h"
 
 struct filter_program {
 	struct sock_filter *code;
@@ -43,17 +45,22 @@ uint32_t filter_run(const struct filter_program *p, const struct seccomp_data *c
 uint32_t filters_run(const struct filters *f, const struct seccomp_data *call);
 
 /*
- * Can the task live under them?  Returns 0 and in *ret_avoid the steps that it has to
- * leave out (enum core_avoid), or -E_REFUSED with the call that it needs and would not
- * get.
+ * Can a task live under them, or a thread?  Returns 0 and in *ret_avoid the steps that
+ * it has to leave out (enum core_avoid), or -E_REFUSED with the call that it needs and
+ * would not get.
  */
-int filters_judge(const struct filters *f, uint32_t *ret_avoid, struct err *err);
+int filters_judge(const struct filters *f, enum core_isolation isolation,
+	uint32_t *ret_avoid, struct err *err);
+
+/* Do they let the program clone one?  Not asked where they are set aside for that. */
+bool filters_let_clone(const struct filters *f, enum core_isolation isolation);
 
 /*
  * The same of the filters of this process, which nothing needs to be known of: by
  * making the calls, in children that may be killed for it.  Those of the injector have
  * to pass, too.
  */
-int filters_try_own(uint32_t *ret_avoid, struct err *err);
+int filters_try_own(
+	enum core_isolation isolation, uint32_t *ret_avoid, struct err *err);
 
 #endif

@@ -33,6 +33,7 @@
 #include "inject/filter.h"
 #include "proc/limits.h"
 #include "proc/maps.h"
+#include "proc/mem.h"
 #include "proc/process.h"
 
 enum {
@@ -48,6 +49,13 @@ enum {
 /* The ring's file, as /proc names it. */
 #define RING_PATH "/memfd:pystack-ring"
 
+static const char *const start_failures[] = {
+	[CORE_EXIT_RING] = "no memory for its ring (a limit on memory?)",
+	[CORE_EXIT_ARENA] = "no room for its tables",
+	[CORE_EXIT_FILES] = "close_range is forbidden (by a seccomp filter?)",
+	[CORE_EXIT_SIGNALS] = "rt_sigaction is forbidden (by a seccomp filter?)",
+};
+
 /* Runs in the program, addresses of which are plain numbers here. */
 struct job {
 	pid_t pid;
@@ -61,7 +69,8 @@ struct job {
 	struct proc_status status;
 	struct borrow borrow;
 	struct borrow_search search;
-	uint32_t avoid;     /* steps of the task, enum core_avoid */
+	enum core_isolation isolation; /* what is wanted */
+	uint32_t avoid;                /* steps of the task, enum core_avoid */
 	uint32_t own_avoid; /* those that our own filters would not let pass */
 };
 
@@ -94,7 +103,9 @@ static pid_t find_child(pid_t pid, pid_t inner)
 static bool ended_by_filter(const struct job *j, long number, int64_t result)
 {
 	return is_watched(j) && result == number &&
-	       (number != SYS_clone || find_child(j->pid, (pid_t)result) == 0);
+	       (number != SYS_clone ||
+		       (find_child(j->pid, (pid_t)result) == 0 &&
+			       proc_find_thread(j->pid, (pid_t)result) == 0));
 }
 
 static int call(struct job *j, int64_t *ret, long number, uint64_t a, uint64_t b,
@@ -352,6 +363,7 @@ static int write_args(struct job *j)
 		.vdso = vdso != NULL ? vdso->start : 0,
 		.tid_word = tid_word(j),
 		.avoid = j->avoid,
+		.isolation = t->thread ? CORE_ISOLATION_THREAD : CORE_ISOLATION_TASK,
 		.program_pid = j->status.inner_pid,
 		.recorder_pid = proc_same_pid_namespace(j->pid) ? (int32_t)getpid() : 0,
 	};
@@ -374,6 +386,32 @@ static bool kernel_spares_program(void)
 	       (major > 5 || (major == 5 && minor >= 16));
 }
 
+/* A task, or where its filters do not let it have one, but a thread, that. */
+static int choose_isolation(struct job *j, const struct filters *filters)
+{
+	struct err unsaid;
+	uint32_t thread_avoid;
+	bool task =
+		j->isolation != CORE_ISOLATION_THREAD &&
+		filters_let_clone(filters, CORE_ISOLATION_TASK) &&
+		filters_judge(filters, CORE_ISOLATION_TASK, &j->avoid, &unsaid) == 0;
+
+	if (task)
+		return 0;
+	if (j->isolation == CORE_ISOLATION_AUTO &&
+		filters_let_clone(filters, CORE_ISOLATION_THREAD) &&
+		filters_judge(filters, CORE_ISOLATION_THREAD, &thread_avoid, &unsaid) ==
+			0) {
+		j->task->thread = true;
+		j->avoid = thread_avoid;
+		return 0;
+	}
+	/* The clone alone they do not see, where they are set aside. */
+	return filters_judge(filters,
+		j->task->thread ? CORE_ISOLATION_THREAD : CORE_ISOLATION_TASK,
+		&j->avoid, j->err);
+}
+
 /* The task will inherit the filters.  What they let it do is known before it is made,
  * or, with force, not at all. */
 static int judge_filters(struct job *j)
@@ -389,7 +427,7 @@ static int judge_filters(struct job *j)
 	int r = filters_read(j->borrow.tid, &filters);
 
 	if (r == 0) {
-		r = filters_judge(&filters, &j->avoid, j->err);
+		r = choose_isolation(j, &filters);
 		filters_done(&filters);
 		return r;
 	}
@@ -409,15 +447,24 @@ static int judge_filters(struct job *j)
 	return 0;
 }
 
+/* By a filter, a security module or an emulator. */
+static bool is_refusal(int64_t code)
+{
+	return code == -EPERM || code == -EACCES || code == -ENOSYS || code == -EINVAL;
+}
+
 static int clone_refused(struct job *j, int code)
 {
 	struct proc_limits limits;
 
-	if (code == -EPERM || code == -EACCES || code == -ENOSYS)
+	if (is_refusal(code))
 		return err_set(j->err, -E_REFUSED,
-			"it may not start the sampler's task (clone: %s): a seccomp filter, "
-			"a security module or an emulator forbids it",
-			strerror(-code));
+			"it may not start the sampler's %s (clone: %s): a seccomp filter, "
+			"a security module or an emulator forbids it%s",
+			j->task->thread ? "thread" : "task", strerror(-code),
+			j->isolation == CORE_ISOLATION_TASK
+				? "; --isolation=auto may do"
+				: "");
 	proc_limits_read(j->pid, &limits);
 	if (code == -EAGAIN && limits.processes != LIMIT_NONE)
 		return err_set(j->err, code,
@@ -432,12 +479,35 @@ static int clone_refused(struct job *j, int code)
 				: "");
 }
 
+static int clone_it(struct job *j, int64_t *ret_result)
+{
+	const struct inject_task *t = j->task;
+
+	return call(j, ret_result, SYS_clone,
+		t->thread ? CORE_THREAD_FLAGS : CORE_CLONE_FLAGS,
+		core_stack_top(t->arena) - 16, 0, 0, t->thread ? t->arena : 0, 0);
+}
+
+/* As a task, or where that is refused, as a thread. */
+static int start_it(struct job *j, int64_t *ret_result)
+{
+	int r = clone_it(j, ret_result);
+
+	if (r != 0 || j->task->thread || j->isolation != CORE_ISOLATION_AUTO ||
+		!is_refusal(*ret_result))
+		return r;
+	j->task->thread = true;
+	r = write_args(j);
+	return r == 0 ? clone_it(j, ret_result) : r;
+}
+
 /* Map, fill and clone.  Once the clone has run there is no way back but orders. */
 static int put_in(struct job *j)
 {
 	struct inject_task *t = j->task;
 	int64_t result;
 
+	t->thread = j->isolation == CORE_ISOLATION_THREAD;
 	t->image_bytes = (uint64_t)(core_image_end - core_image);
 	t->arena_bytes = CORE_ARENA_BYTES;
 	int r = judge_filters(j);
@@ -452,8 +522,7 @@ static int put_in(struct job *j)
 	if (r == 0)
 		r = write_args(j);
 	if (r == 0)
-		r = call(j, &result, SYS_clone, CORE_CLONE_FLAGS,
-			core_stack_top(t->arena) - 16, 0, 0, 0, 0);
+		r = start_it(j, &result);
 	if (r == 0 && result < 0)
 		r = clone_refused(j, (int)result);
 	if (r != 0) {
@@ -472,18 +541,50 @@ static bool has_ended(int pidfd, int ms)
 	return poll(&p, 1, ms) > 0;
 }
 
-/* The task's ring, once it has its size and is sealed; -1 before. */
-static int open_ring(pid_t task)
+/* A thread that was not found: a list of threads that come and go may lack one. */
+static bool was_never_there(const struct inject_task *t)
 {
-	char path[64], target[64];
+	for (int i = 0; i < 3; i++)
+		if (proc_find_thread(t->program, t->inner_task) != 0)
+			return false;
+	return true;
+}
 
-	(void)snprintf(path, sizeof(path), "/proc/%d/fd/0", (int)task);
+/* Has it provably ended?  Waits for that for so long at most. */
+static bool is_gone(const struct inject_task *t, int ms)
+{
+	int64_t end = clock_monotonic_ns() + ms * 1000000ll;
+
+	if (!t->thread)
+		return t->task_pidfd >= 0 && has_ended(t->task_pidfd, ms);
+	if (t->task <= 0)
+		return was_never_there(t);
+	while (!proc_thread_is_over(t->program, t->task, t->start_ticks)) {
+		if (clock_monotonic_ns() >= end)
+			return false;
+		clock_sleep_ns(NAP_NS);
+	}
+	return true;
+}
+
+/* Is descriptor 0 of a thread a ring?  path: of that descriptor. */
+static bool holds_ring(pid_t pid, pid_t tid, char *path, size_t size)
+{
+	char target[64];
+
+	(void)snprintf(path, size, "/proc/%d/task/%d/fd/0", (int)pid, (int)tid);
 	ssize_t n = readlink(path, target, sizeof(target) - 1);
 
-	if (n <= 0)
-		return -1;
-	target[n] = '\0';
-	if (strncmp(target, RING_PATH, sizeof(RING_PATH) - 1) != 0)
+	target[n > 0 ? n : 0] = '\0';
+	return strncmp(target, RING_PATH, sizeof(RING_PATH) - 1) == 0;
+}
+
+/* The task's ring, once it has its size and is sealed; -1 before. */
+static int open_ring(const struct inject_task *t)
+{
+	char path[64];
+
+	if (!holds_ring(t->thread ? t->program : t->task, t->task, path, sizeof(path)))
 		return -1;
 	int fd = open(path, O_RDWR | O_CLOEXEC);
 
@@ -492,16 +593,26 @@ static int open_ring(pid_t task)
 	return fd;
 }
 
+/* Why a thread did not begin: it has written that down. */
+static int thread_failed(const struct inject_task *t, struct err *err)
+{
+	struct proc_mem mem;
+	uint32_t code = 0;
+
+	proc_mem_init(&mem, t->program);
+	(void)proc_mem_u32(&mem, t->arena + offsetof(struct core_args, failed), &code);
+	proc_mem_done(&mem);
+	if (code == 0 || code >= sizeof(start_failures) / sizeof(start_failures[0]))
+		return err_set(err, -E_GONE,
+			"the sampler's thread ended as it started (does a seccomp filter or "
+			"a security module forbid what it needs?)");
+	return err_set(err, -E_GONE, "the sampler's thread could not start: %s",
+		start_failures[code]);
+}
+
 /* It ended before it had a ring: by its status, why. */
 static int task_failed(pid_t task, struct err *err)
 {
-	static const char *const words[] = {
-		[CORE_EXIT_RING] = "no memory for its ring (a limit on memory?)",
-		[CORE_EXIT_ARENA] = "no room for its tables",
-		[CORE_EXIT_FILES] = "close_range is forbidden (by a seccomp filter?)",
-		[CORE_EXIT_SIGNALS] =
-			"rt_sigaction is forbidden (by a seccomp filter?)",
-	};
 	int status = proc_wait_status(task);
 	unsigned code = status >= 0 && WIFEXITED(status) ? WEXITSTATUS(status) : 0;
 
@@ -514,12 +625,30 @@ static int task_failed(pid_t task, struct err *err)
 			"the sampler's task was killed as it started, by %s%s",
 			strsignal(signal),
 			signal == SIGSYS ? " of a seccomp filter" : "");
-	if (code != 0 && code < sizeof(words) / sizeof(words[0]))
+	if (code != 0 && code < sizeof(start_failures) / sizeof(start_failures[0]))
 		return err_set(err, -E_GONE, "the sampler's task could not start: %s",
-			words[code]);
+			start_failures[code]);
 	return err_set(err, -E_GONE,
 		"the sampler's task ended as it started (does a seccomp filter or a "
 		"security module forbid what it needs?)");
+}
+
+/* Take hold of it from outside, if it is there; false before. */
+static bool take_hold(struct inject_task *t)
+{
+	struct proc_stat st;
+
+	if (t->task <= 0)
+		t->task = t->thread ? proc_find_thread(t->program, t->inner_task)
+				    : find_child(t->program, t->inner_task);
+	if (t->task <= 0)
+		return false;
+	if (t->thread && t->start_ticks == 0 &&
+		proc_stat_read(t->program, t->task, &st) == 0)
+		t->start_ticks = st.start_ticks;
+	if (!t->thread && t->task_pidfd < 0)
+		t->task_pidfd = (int)syscall(SYS_pidfd_open, t->task, 0);
+	return t->thread ? t->start_ticks != 0 : t->task_pidfd >= 0;
 }
 
 /* Find the task from outside, and its ring: descriptor 0 of an otherwise empty table.
@@ -529,14 +658,13 @@ static int find_task(struct inject_task *t, struct err *err)
 	int64_t end = clock_monotonic_ns() + TASK_WAIT_MS * 1000000ll;
 
 	do {
-		if (t->task == 0)
-			t->task = find_child(t->program, t->inner_task);
-		if (t->task != 0 && t->task_pidfd < 0)
-			t->task_pidfd = (int)syscall(SYS_pidfd_open, t->task, 0);
-		if (t->task_pidfd >= 0 && has_ended(t->task_pidfd, 0))
-			return task_failed(t->task, err);
-		if (t->task_pidfd >= 0)
-			t->ring_fd = open_ring(t->task);
+		bool held = take_hold(t);
+
+		if ((held || t->thread) && is_gone(t, 0))
+			return t->thread ? thread_failed(t, err)
+					 : task_failed(t->task, err);
+		if (held)
+			t->ring_fd = open_ring(t);
 		if (t->ring_fd >= 0)
 			return 0;
 		/* The task then leaves by itself, and has maybe gone already. */
@@ -544,8 +672,7 @@ static int find_task(struct inject_task *t, struct err *err)
 			return err_set(err, -ESRCH, "it has ended");
 		clock_sleep_ns(NAP_NS);
 	} while (clock_monotonic_ns() < end);
-	return err_set(err, -E_TIMEOUT,
-		"the sampler task did not show itself within %d s",
+	return err_set(err, -E_TIMEOUT, "the sampler did not show itself within %d s",
 		TASK_WAIT_MS / 1000);
 }
 
@@ -628,7 +755,7 @@ static void stop_job(struct job *j)
 		if (same)
 			unmap(j, t->image, t->image_bytes);
 		/* A filter that sees it may have another mind about this call. */
-		if (!is_watched(j))
+		if (!t->thread && !is_watched(j))
 			(void)call(j, &ignored, SYS_wait4, (uint64_t)t->inner_task, 0,
 				(uint64_t)(unsigned)WAIT_CLONE | 1 /* WNOHANG */, 0, 0,
 				0);
@@ -689,7 +816,7 @@ static int run_job(void (*run)(struct job *j), struct job *j)
 
 /* How many filters this process has, if the calls that are needed pass them all; it is
  * tried once. */
-static int own_filters(uint32_t *ret_avoid)
+static int own_filters(enum core_isolation isolation, uint32_t *ret_avoid)
 {
 	static int count = -1;
 	static uint32_t avoid;
@@ -699,7 +826,7 @@ static int own_filters(uint32_t *ret_avoid)
 	if (count < 0)
 		count = proc_status_read(getpid(), &status) == 0 &&
 					status.seccomp != 0 && status.filters > 0 &&
-					filters_try_own(&avoid, &unsaid) == 0
+					filters_try_own(isolation, &avoid, &unsaid) == 0
 				? status.filters
 				: 0;
 	*ret_avoid = avoid;
@@ -710,6 +837,10 @@ int inject_start(pid_t pid, uint64_t image_mark, unsigned flags,
 	struct inject_task *ret_task, struct err *err)
 {
 	bool force = (flags & INJECT_FORCE) != 0;
+	enum core_isolation isolation =
+		(flags & INJECT_THREAD) != 0 ? CORE_ISOLATION_THREAD
+		: (flags & INJECT_TASK) != 0 ? CORE_ISOLATION_TASK
+					     : CORE_ISOLATION_AUTO;
 	struct inject_task t = {
 		.program = pid,
 		.task_pidfd = -1,
@@ -717,7 +848,12 @@ int inject_start(pid_t pid, uint64_t image_mark, unsigned flags,
 		.image_mark = image_mark,
 	};
 	struct job j = {
-		.pid = pid, .task = &t, .err = err, .mem_fd = -1, .search.force = force
+		.pid = pid,
+		.task = &t,
+		.err = err,
+		.isolation = isolation,
+		.mem_fd = -1,
+		.search.force = force,
 	};
 	_cleanup_close_ int turn = take_turn(pid);
 	pid_t other = inject_find_task(pid);
@@ -727,7 +863,10 @@ int inject_start(pid_t pid, uint64_t image_mark, unsigned flags,
 			"it is already being recorded (by sampler task %d)",
 			(int)other);
 	if ((flags & INJECT_DESCENDANT) != 0)
-		t.own_filters = j.search.own_filters = own_filters(&j.own_avoid);
+		t.own_filters = j.search.own_filters = own_filters(
+			isolation == CORE_ISOLATION_THREAD ? CORE_ISOLATION_THREAD
+							   : CORE_ISOLATION_TASK,
+			&j.own_avoid);
 	int r = proc_limits_room(pid, CORE_ARENA_BYTES + RING_ROOM_BYTES, err);
 
 	if (r == 0)
@@ -767,7 +906,8 @@ int inject_stop(struct inject_task *t, struct err *err)
 	int turn = take_turn(t->program);
 	int r = 0;
 
-	if (t->task_pidfd < 0 || !has_ended(t->task_pidfd, TASK_WAIT_MS))
+	(void)take_hold(t);
+	if (!is_gone(t, TASK_WAIT_MS))
 		r = err_set(err, -E_TIMEOUT,
 			"the sampler task has not left; its memory stays mapped in the program");
 	else
@@ -807,13 +947,35 @@ static int sampler_tasks(struct proc_ids *ret)
 	return 0;
 }
 
+/* A thread of that name, other than the main one, with a ring or what may be one. */
+static pid_t sampler_thread(pid_t pid)
+{
+	struct proc_ids threads;
+	pid_t found = 0;
+
+	if (proc_threads(pid, &threads) != 0)
+		return 0;
+	for (size_t i = 0; i < threads.count && found == 0; i++) {
+		pid_t tid = threads.id[i];
+		struct proc_stat st;
+		char path[64];
+
+		if (tid != pid && proc_stat_read(pid, tid, &st) == 0 &&
+			strcmp(st.comm, "pystack") == 0 && !proc_has_ended(&st) &&
+			holds_ring(pid, tid, path, sizeof(path)))
+			found = tid;
+	}
+	proc_ids_done(&threads);
+	return found;
+}
+
 pid_t inject_find_task(pid_t pid)
 {
 	struct proc_ids tasks;
-	pid_t found = 0;
+	pid_t found = sampler_thread(pid);
 
-	if (sampler_tasks(&tasks) != 0)
-		return 0;
+	if (found != 0 || sampler_tasks(&tasks) != 0)
+		return found;
 	for (size_t i = 0; i < tasks.count && found == 0; i++)
 		if (proc_share_memory(pid, tasks.id[i]))
 			found = tasks.id[i];

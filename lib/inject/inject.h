@@ -6,9 +6,10 @@
  * Putting the core into a running program from outside, and taking it out again.
  *
  * One thread of the program is held for some 100 us and made to run a few system
- * calls: map the image and the arena, clone the task; at the end unmap them and reap
- * the task.  doc/design.md, "Attach", lists the steps, what can fail at each, and why
- * the program survives even the death of this process at any of them.
+ * calls: map the image and the arena, clone the task, or a thread of the program in its
+ * place; at the end unmap them and reap the task.  doc/design.md, "Attach", lists the
+ * steps, what can fail at each, and why the program survives even the death of this
+ * process at any of them.
  *
  * These functions use ptrace, so they belong to one thread of the caller.  The
  * caller should have its signals blocked meanwhile.
@@ -20,13 +21,15 @@
 
 #include "base/err.h"
 
-/* A task in a program, as its starter holds it. */
+/* A task in a program, or a thread of it, as its starter holds it. */
 struct inject_task {
 	pid_t program;
-	pid_t task;       /* as this process sees it */
-	pid_t inner_task; /* in the program's pid namespace */
-	int task_pidfd;   /* owned */
-	int ring_fd;      /* owned: the ring's memfd, read and write */
+	bool thread;          /* of the program, not a task of its own */
+	pid_t task;           /* as this process sees it */
+	pid_t inner_task;     /* in the program's pid namespace */
+	int task_pidfd;       /* owned; -1: a thread, which has none */
+	uint64_t start_ticks; /* of the thread */
+	int ring_fd;          /* owned: the ring's memfd, read and write */
 	uint64_t image, image_bytes;
 	uint64_t arena, arena_bytes;
 	bool forced;
@@ -43,6 +46,10 @@ enum inject_flags {
 	/* It comes from a process that this one has forked: a filter of both is one
 	 * that was inherited, if it has no more of them. */
 	INJECT_DESCENDANT = 1u << 1,
+	/* A task alone, or a thread; without either a task, and where none can be had a
+	 * thread. */
+	INJECT_TASK = 1u << 2,
+	INJECT_THREAD = 1u << 3,
 };
 
 /*
@@ -68,7 +75,8 @@ int inject_stop(struct inject_task *t, struct err *err);
 /* Close what t owns and leave the program as it is. */
 void inject_abandon(struct inject_task *t);
 
-/* The task that lives in process pid's memory already, 0 when there is none. */
+/* The task that lives in process pid's memory already, or its thread that is one; 0
+ * when there is none. */
 pid_t inject_find_task(pid_t pid);
 
 #endif

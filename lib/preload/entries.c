@@ -10,6 +10,8 @@ static const char spawn_name[] = "PYSTACK_SPAWN=";
 static const char preload_name[] = "LD_PRELOAD=";
 static const char alone_word[] = "alone:";
 static const char adopted_word[] = "adopted:";
+static const char task_word[] = "task:";
+static const char thread_word[] = "thread:";
 
 enum {
 	HERE = -100, /* AT_FDCWD */
@@ -20,10 +22,11 @@ enum {
 /* Written before main, read by any thread and in children of a vfork. */
 static struct {
 	bool alone, adopted;
+	enum core_isolation isolation;
 	const char *socket;
 	bool ended;
 	char spawn[sizeof(spawn_name) + sizeof(alone_word) + sizeof(adopted_word) +
-		   CORE_SOCKET_PATH_BYTES];
+		   sizeof(thread_word) + CORE_SOCKET_PATH_BYTES];
 	char preload[sizeof(preload_name) + ENTRIES_PATH_BYTES];
 } kept;
 
@@ -129,6 +132,10 @@ bool entries_take(char **environment)
 	kept.socket = kept.spawn + sizeof(spawn_name) - 1;
 	kept.alone = pass_word(&kept.socket, alone_word);
 	kept.adopted = pass_word(&kept.socket, adopted_word);
+	if (pass_word(&kept.socket, task_word))
+		kept.isolation = CORE_ISOLATION_TASK;
+	else if (pass_word(&kept.socket, thread_word))
+		kept.isolation = CORE_ISOLATION_THREAD;
 	drop(environment, spawn_name);
 	/* Who reads /proc/PID/environ sees that it was taken. */
 	entry[0] = ENTRIES_TAKEN;
@@ -139,6 +146,11 @@ bool entries_take(char **environment)
 bool entries_adopted(void)
 {
 	return kept.adopted;
+}
+
+enum core_isolation entries_isolation(void)
+{
+	return kept.isolation;
 }
 
 const char *entries_socket(void)

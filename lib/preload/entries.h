@@ -8,7 +8,7 @@
  * what it executes.
  *
  *   LD_PRELOAD=...:/PATH/pystack-preload.so
- *   PYSTACK_SPAWN=[alone:][adopted:]/PATH/OF/THE/SOCKET
+ *   PYSTACK_SPAWN=[alone:][adopted:][task:|thread:]/PATH/OF/THE/SOCKET
  *
  * The kernel goes on showing what the program was started with (/proc/PID/environ): the
  * first character of the second entry becomes ENTRIES_TAKEN there.
@@ -16,10 +16,13 @@
  * adopted: the recorder is to become the reaper of tasks (core_args.hold).
  * alone: of the first Python nothing more is to be recorded, neither forks of it nor
  * what it executes.
+ * task, thread: what is to be started, if not whatever can be.
  */
 
 #include <stdbool.h>
 #include <stddef.h>
+
+#include "core/abi.h"
 
 #define ENTRIES_TAKEN 'p'
 
@@ -35,6 +38,8 @@ enum {
 bool entries_take(char **environment);
 
 bool entries_adopted(void);
+
+enum core_isolation entries_isolation(void);
 
 /* The path of the recorder's socket. */
 const char *entries_socket(void);

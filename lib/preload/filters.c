@@ -59,6 +59,11 @@ void filters_note(void)
 	noted = count_filters();
 }
 
+bool filters_none(void)
+{
+	return noted == 0;
+}
+
 bool filters_are_ours(void)
 {
 	long count = count_filters();

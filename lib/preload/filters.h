@@ -17,4 +17,7 @@ void filters_note(void);
  * cannot be told. */
 bool filters_are_ours(void);
 
+/* Had the program none then? */
+bool filters_none(void);
+
 #endif

@@ -77,6 +77,10 @@ static void fill_args(struct core_args *args, uint64_t arena, const char *socket
 		args->tid_word = word;
 	args->single_clone = below_reaper || is_reaper();
 	args->hold = entries_adopted();
+	/* A filter may end the program for what a thread of it does, where of a task it
+	 * ends the task: a thread is then left to who can read the filter, and
+	 * attaches. */
+	args->isolation = filters_none() ? entries_isolation() : CORE_ISOLATION_TASK;
 	text_copy(args->socket_path, sizeof(args->socket_path), socket_path);
 	args->runtime = (uint64_t)(uintptr_t)_PyRuntime;
 	args->code_type = (uint64_t)(uintptr_t)PyCode_Type;
@@ -91,6 +95,8 @@ static void start_task(uint32_t patience_us)
 {
 	int (*start)(struct core_args *) =
 		(int (*)(struct core_args *))(uintptr_t)(core_image + CORE_ENTRY_CALL);
+	if (!filters_none() && entries_isolation() == CORE_ISOLATION_THREAD)
+		return;
 	long arena = call(__NR_mmap, 0, CORE_ARENA_BYTES, 0x3 /* read, write */,
 		0x22 /* private, anonymous */, -1, 0);
 

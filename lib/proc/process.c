@@ -362,6 +362,35 @@ int proc_threads(pid_t pid, struct proc_ids *ret)
 	return 0;
 }
 
+pid_t proc_find_thread(pid_t pid, pid_t inner)
+{
+	struct proc_ids threads;
+	pid_t found = 0;
+	int r = proc_threads(pid, &threads);
+
+	if (r != 0)
+		return r == -ESRCH || r == -ENOENT ? 0 : r;
+	for (size_t i = 0; i < threads.count && found == 0; i++) {
+		struct proc_status st;
+
+		if (proc_thread_status_read(pid, threads.id[i], &st) == 0 &&
+			st.inner_pid == inner)
+			found = threads.id[i];
+	}
+	proc_ids_done(&threads);
+	return found;
+}
+
+bool proc_thread_is_over(pid_t pid, pid_t tid, uint64_t start_ticks)
+{
+	struct proc_stat st;
+	int r = proc_stat_read(pid, tid, &st);
+
+	if (r != 0)
+		return r == -ESRCH || r == -ENOENT;
+	return proc_has_ended(&st) || st.start_ticks != start_ticks;
+}
+
 int proc_children(pid_t pid, struct proc_ids *ret)
 {
 	struct proc_ids threads, ids = { 0 };

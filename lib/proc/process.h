@@ -102,6 +102,13 @@ int proc_all(struct proc_ids *ret);
 /* Thread ids of a process, the main thread first. */
 int proc_threads(pid_t pid, struct proc_ids *ret);
 
+/* The thread of a process with that id in its own pid namespace: its id here, 0 when
+ * there is none, negative when that cannot be told. */
+pid_t proc_find_thread(pid_t pid, pid_t inner);
+
+/* Is it proven that a thread is over: not there, or its number another's by now? */
+bool proc_thread_is_over(pid_t pid, pid_t tid, uint64_t start_ticks);
+
 /* Children of all threads of a process. */
 int proc_children(pid_t pid, struct proc_ids *ret);
 

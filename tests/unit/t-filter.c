@@ -235,7 +235,7 @@ static void test_verdicts(void)
 		make_filter(code, v->number, v->action);
 		struct filter_program one = { code, 4 };
 		struct filters f = { &one, 1, 1 };
-		int r = filters_judge(&f, &avoid, &err);
+		int r = filters_judge(&f, CORE_ISOLATION_TASK, &avoid, &err);
 
 		tap_ok(r == v->code && avoid == v->avoid &&
 				strcmp(err.text, v->words) == 0,
