@@ -61,6 +61,7 @@ enum file_record_type {
 	FILE_COUNTERS = 22,
 	FILE_PHASE = 24,
 	FILE_MARK = FILE_OPTIONAL | 23,
+	FILE_TIMER = FILE_OPTIONAL | 26,
 	FILE_SUMMARY = 32,
 };
 
@@ -211,6 +212,17 @@ struct file_phase {
 	uint32_t segment;
 	uint32_t phase; /* enum record_phase */
 	uint64_t tick;  /* from it on */
+};
+
+/* CPU time by a thread's own timer. */
+struct file_timer {
+	uint32_t thread;
+	uint32_t node;
+	int64_t line;   /* as of a run */
+	uint32_t state; /* REC_APPROXIMATE or 0 */
+	uint64_t tick;  /* that comes next */
+	uint64_t cpu_ns;
+	uint64_t samples;
 };
 
 struct file_gap {
