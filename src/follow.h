@@ -10,6 +10,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "base/buf.h"
 #include "base/err.h"
 #include "file/writer.h"
 #include "inject/inject.h"
@@ -26,6 +27,7 @@ struct follow_options {
 	uint32_t max_stack;
 	uint32_t max_threads; /* looked at by a tick; 0: all */
 	uint32_t overhead_ppm;
+	uint32_t timer_ns; /* of CPU timers; 0: none */
 };
 
 /* Sums of a segment, for the end line. */
@@ -100,6 +102,12 @@ void follow_move_now(struct follow *f);
 
 /* Before a flush of the file. */
 void follow_close_runs(struct follow *f);
+
+/*
+ * Has something become of the CPU timers that has to be said?  Then words of it, whole
+ * in themselves, and true.
+ */
+bool follow_timer_news(struct follow *f, struct buf *words);
 
 /* Has the task left? */
 bool follow_has_left(const struct follow *f);

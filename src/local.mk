@@ -35,6 +35,7 @@ src_pystack_SOURCES = \
 	src/target.c src/target.h \
 	src/term.c src/term.h \
 	src/thread-names.c src/thread-names.h \
+	src/timer-probe.c src/timer-probe.h \
 	src/tree.c src/tree.h \
 	src/verdict.c src/verdict.h \
 	src/view-stats.c src/view-stats.h \

@@ -271,6 +271,7 @@ bool alive_check(struct core *c)
 		task_leave(c, RING_LEAVE_ORDERED, 0);
 	check_program(c, now);
 	copy_look(c);
+	timers_look(c);
 	h->task_beat++;
 	serve_cut(c, now);
 	bool heard = check_beat(c, now);

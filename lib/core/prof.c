@@ -134,7 +134,8 @@ static bool same_thread(struct prof_memory m, const struct py_layout *l)
 
 /* As in walk.c: memory of the innermost frames is given back before their caller is
  * made the current frame. */
-static bool has_ended(const struct py_layout *l, uint64_t top, uint64_t at, uint8_t owner)
+static bool has_ended(
+	const struct py_layout *l, uint64_t top, uint64_t at, uint8_t owner)
 {
 	enum { CHUNK_LEAST = 16384 };
 
@@ -160,8 +161,8 @@ static uint32_t walk_own(struct prof_memory m, const struct py_layout *l, uint32
 	for (uint32_t steps = 0; at != 0; steps++) {
 		struct py_frame f;
 
-		if (steps == TIMER_STEPS || (at & 7) != 0 || !py_frame_read(m, l, at, &f) ||
-			f.previous == at)
+		if (steps == TIMER_STEPS || (at & 7) != 0 ||
+			!py_frame_read(m, l, at, &f) || f.previous == at)
 			return frames;
 		if (!py_frame_is_entry(l, &f)) {
 			if (f.owner > PY_OWNER_GENERATOR)

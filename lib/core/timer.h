@@ -38,6 +38,7 @@ struct timer_buffer {
 	uint32_t max_frames;
 	int32_t timer; /* the kernel's number */
 	uint32_t live; /* the handler may write */
+	uint64_t lost_told;
 
 	/* Written by the sampler. */
 	__attribute__((aligned(64))) uint64_t tail;
@@ -101,9 +102,8 @@ static inline bool timer_next(const struct timer_buffer *b, struct timer_sample 
 	uint64_t first = b->words[b->tail % TIMER_WORDS];
 
 	s->stored = first & 0xffff;
-	s->missing = first >> 16 & 0xffffffff;
+	s->missing = first >> 16 & 0xffff;
 	s->complete = (first >> 48 & 1) != 0;
-	s->missing &= 0xffff;
 	s->overruns = (uint32_t)b->words[(b->tail + 1) % TIMER_WORDS];
 	return s->stored <= TIMER_FRAMES && s->stored + TIMER_HEAD_WORDS <= there;
 }
@@ -155,6 +155,7 @@ struct timer_state {
 
 enum {
 	TIMER_PAGE = 4096,
+	TIMER_AT_RETURN = 192, /* of the code: the return to the kernel */
 	/* The cookie's lower half: number of the buffer. */
 	TIMER_SLAB = 64, /* buffers mapped at once */
 	TIMER_SLABS = 64,

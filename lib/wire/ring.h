@@ -101,6 +101,19 @@ enum ring_copy_flags {
 	RING_COPY_TAKEN_BUS = 1u << 5,
 };
 
+/* What becomes of the CPU timers that were asked for. */
+enum ring_timer {
+	RING_TIMER_NONE = 0, /* not begun */
+	RING_TIMER_ON,
+	RING_TIMER_USED,     /* the program uses SIGPROF, or ignores it */
+	RING_TIMER_TAKEN,    /* it has begun to */
+	RING_TIMER_NO_READ,  /* detail: errno of process_vm_readv */
+	RING_TIMER_NO_PROC,  /* what signals a thread blocks cannot be seen */
+	RING_TIMER_REFUSED,  /* detail: errno; the handler cannot be installed */
+	RING_TIMER_FILTERED, /* a seccomp filter was put on all threads */
+	RING_TIMER_STATES,
+};
+
 /* Set by the recorder before the order to run. */
 struct ring_options {
 	uint64_t interval_ns;  /* wanted length of a stratum */
@@ -185,6 +198,11 @@ struct ring_header {
 	uint32_t copy_flags;     /* enum ring_copy_flags */
 	uint64_t copy_warmup_ns; /* left of the warm-up */
 	uint64_t copy_owner[2];  /* handlers that took the place of ours: SEGV, BUS */
+	uint32_t timer_state;    /* enum ring_timer */
+	int32_t timer_detail;
+	uint64_t timer_owner;   /* the handler of SIGPROF that is not ours */
+	uint32_t timer_blocked; /* threads that had SIGPROF blocked, so no timer */
+	uint32_t timer_inside;  /* 1: arena and image stay, a handler runs there */
 
 	/* Written by the recorder. */
 	__attribute__((aligned(64))) uint64_t tail;
