@@ -19,7 +19,7 @@ proc:    base python
 inject:  base proc core/abi.h
 file:    base wire
 profile: base file python wire
-src:     base wire python proc inject file profile preload/entries.h preload/fit.h
+src:     base wire python proc inject file profile core/abi.h preload/entries.h preload/fit.h
 '
 
 # HEADER: who alone may include it.

@@ -23,6 +23,8 @@ lib_core_libcore_a_SOURCES = \
 	lib/core/fault-x86-64-sig.c \
 	lib/core/intern.c \
 	lib/core/copy.c \
+	lib/core/copy-page.h \
+	lib/core/copy-x86-64-sig.c \
 	lib/core/kept.c \
 	lib/core/loop.c \
 	lib/core/memops.c \
@@ -114,6 +116,7 @@ lib_libpystack_a_SOURCES = \
 	lib/python/linetable.c lib/python/linetable.h \
 	lib/python/object.h \
 	lib/python/unicode.c lib/python/unicode.h \
+	lib/wire/isolation.h \
 	lib/wire/record.h \
 	lib/wire/ring.c lib/wire/ring.h \
 	lib/wire/varint.h

@@ -24,6 +24,7 @@ enum {
 	MOST_FILES = 100000,
 };
 
+#define DEFAULT_WARMUP_NS  15000000000
 #define LEAST_SWITCH_NS    100000000
 #define DEFAULT_TIMER_NS   10000000
 #define LEAST_TIMER_NS     1000000
@@ -40,6 +41,8 @@ static struct recorder_options options = {
 		.adaptive = true,
 		.max_stack = DEFAULT_MAX_STACK,
 		.overhead_ppm = DEFAULT_OVERHEAD_PPM,
+		.copy = RING_COPY_AUTO,
+		.warmup_ns = DEFAULT_WARMUP_NS,
 	},
 };
 static bool strict_freq, rate_given, count_given, call_graph;
@@ -137,6 +140,13 @@ static int set_overhead(const char *value, struct err *err)
 		return err_set(err, -EINVAL,
 			"'%s' is not a percentage from 0.01 to 100", value);
 	options.sampling.overhead_ppm = (uint32_t)(percent * 10000);
+	return 0;
+}
+
+static int set_warmup(const char *value, struct err *err)
+{
+	if (parse_duration_or_none(value, &options.sampling.warmup_ns) != 0)
+		return err_set(err, -EINVAL, "'%s' is not a time (15, 15s, 0s)", value);
 	return 0;
 }
 
@@ -329,6 +339,13 @@ static const struct opt record_options[] = {
 		"what samples in the program: a task of its own, a thread\nof the program, or "
 		"whichever can be had, in this order\n(auto)",
 		.set = set_isolation },
+	{ 0, "copy", "auto|fast|syscall",
+		"how a sampler that is a thread of the program reads its\nmemory: by system "
+		"calls, or, as nothing but fast wants,\nby loads, whose faults it must handle",
+		.word = &options.sampling.copy },
+	{ 0, "warmup", "TIME",
+		"with --copy=fast: by system calls for this long at\nfirst (15s)",
+		.set = set_warmup },
 	{ 'g', "call-graph", NULL,
 		"accepted for perf's sake: stacks are always recorded",
 		.flag = &call_graph },

@@ -23,7 +23,9 @@ enum {
 	MAX_POSITION = 1 << 28,
 	MAX_EPOCH_BYTES = 64 << 20,
 	MAX_PENDING = 1 << 20, /* runs and accounts without strata */
-	PHASE_SHIFT = 8,       /* above the bits of a state, so that runs differ */
+	MAX_COPIES = 256,      /* changes; there are four states, and two that last */
+	MAX_MAPPING = 4096,
+	PHASE_SHIFT = 8, /* above the bits of a state, so that runs differ */
 };
 
 struct string {
@@ -96,6 +98,8 @@ struct thread {
 	bool in_file; /* the one in hand has its record */
 	bool accounted;
 	struct file_cpu account; /* its last one */
+	bool has_so_far;
+	struct pending so_far; /* if nothing follows, this is the last one */
 };
 
 struct decoder {
@@ -130,6 +134,12 @@ struct decoder {
 	int64_t clock_offset;
 	uint32_t phase;
 	bool trusts_gc;
+
+	decoder_name_function *namer;
+	void *namer_context;
+	struct file_copy copy; /* as told last, if copies is not 0 */
+	uint32_t copies;
+	char *mapping[2]; /* of its owners */
 };
 
 struct decoder *decoder_new(struct file_writer *writer, uint32_t segment,
@@ -171,6 +181,8 @@ void decoder_free(struct decoder *d)
 		free(d->threads[i].name);
 	free(d->threads);
 	hash_index_done(&d->known);
+	free(d->mapping[0]);
+	free(d->mapping[1]);
 	free(d->pending);
 	free(d->path);
 	free(d->late);
@@ -880,7 +892,11 @@ static void get_cpu(struct decoder *d, struct varint_reader *v)
 	if (v->bad)
 		return;
 	p.thread = (uint32_t)(t - d->threads) + 1;
-	v->bad |= !wait_for_strata(d, &p);
+	t->has_so_far = (flags & REC_CPU_SO_FAR) != 0;
+	if (t->has_so_far)
+		t->so_far = p;
+	else
+		v->bad |= !wait_for_strata(d, &p);
 }
 
 static void get_timer(struct decoder *d, struct varint_reader *v)
@@ -934,6 +950,74 @@ static void get_phase(struct decoder *d, struct varint_reader *v)
 		return;
 	d->phase = phase;
 	write_phase(d, tick);
+}
+
+/* --- how memory is read --- */
+
+void decoder_set_namer(struct decoder *d, decoder_name_function *namer, void *context)
+{
+	d->namer = namer;
+	d->namer_context = context;
+}
+
+/* The default action, and to ignore the signal, are no addresses. */
+static void name_owner(struct decoder *d, size_t i, uint64_t owner)
+{
+	_cleanup_buf_ struct buf name = BUF_INIT(MAX_MAPPING);
+
+	if (d->mapping[i] != NULL && owner == d->copy.owner[i])
+		return;
+	if (owner > 1 && d->namer != NULL)
+		d->namer(owner, &name, d->namer_context);
+	free(d->mapping[i]);
+	d->mapping[i] = xstrdup(buf_text(&name));
+}
+
+static void write_copy(struct decoder *d)
+{
+	struct file_copy c = d->copy;
+
+	c.segment = d->segment;
+	for (size_t i = 0; i < 2; i++)
+		c.mapping[i] =
+			(struct file_text){ d->mapping[i], strlen(d->mapping[i]) };
+	file_writer_copy(d->writer, &c);
+}
+
+void decoder_tell_copy(struct decoder *d, const struct file_copy *c)
+{
+	for (size_t i = 0; i < 2; i++)
+		name_owner(d, i, c->owner[i]);
+	d->copy = *c;
+	d->copies += d->copies == 0;
+	write_copy(d);
+}
+
+const struct file_copy *decoder_copy(const struct decoder *d)
+{
+	return d->copies != 0 ? &d->copy : NULL;
+}
+
+const char *decoder_owner(const struct decoder *d, size_t which)
+{
+	return d->mapping[which] != NULL ? d->mapping[which] : "";
+}
+
+static void get_copy(struct decoder *d, struct varint_reader *v)
+{
+	struct file_copy c = { .warmup_ns = 0 };
+
+	c.state = varint_get_max(v, RING_COPY_STATES - 1);
+	c.flags = varint_get_max(v, RING_COPY_FLAGS);
+	c.owner[0] = varint_get(v);
+	c.owner[1] = varint_get(v);
+	c.mono_ns = varint_get(v);
+	if (v->bad || d->copies >= MAX_COPIES) {
+		v->bad = true;
+		return;
+	}
+	d->copies++;
+	decoder_tell_copy(d, &c);
 }
 
 static void get_clock(struct decoder *d, struct varint_reader *v)
@@ -1013,6 +1097,9 @@ static void decode(
 	case REC_PHASE:
 		get_phase(d, v);
 		break;
+	case REC_COPY:
+		get_copy(d, v);
+		break;
 	case REC_END:
 		break;
 	default:
@@ -1065,6 +1152,13 @@ int64_t decoder_feed(struct decoder *d, const uint8_t *bytes, size_t size,
 void decoder_close_runs(struct decoder *d)
 {
 	close_all_runs(d);
+}
+
+void decoder_end_unsaid(struct decoder *d)
+{
+	for (size_t i = 0; i < d->thread_count; i++)
+		if (d->threads[i].has_so_far)
+			settle_account(d, &d->threads[i].so_far);
 }
 
 void decoder_stop_at_cut(struct decoder *d, uint32_t number)
@@ -1131,6 +1225,8 @@ void decoder_move(struct decoder *d, struct file_writer *writer, uint32_t segmen
 	}
 	if (d->phase != REC_PHASE_RUNNING)
 		write_phase(d, d->base);
+	if (d->copies != 0)
+		write_copy(d);
 	for (size_t i = 0; i < d->thread_count; i++)
 		repeat_thread(d, &d->threads[i]);
 }

@@ -50,6 +50,20 @@ struct decoder *decoder_new(struct file_writer *writer, uint32_t segment,
 void decoder_trust_gc(struct decoder *d);
 void decoder_free(struct decoder *d);
 
+/* What an address of the program lies in: append its name, nothing if not known. */
+typedef void decoder_name_function(uint64_t address, struct buf *name, void *context);
+
+/* Who took the place of the sampler's handlers is named by it; without, nobody is. */
+void decoder_set_namer(struct decoder *d, decoder_name_function *namer, void *context);
+
+/* How memory is read now, warm-up included, as the ring's header has it: for the end of
+ * a segment.  Segment and names are the decoder's. */
+void decoder_tell_copy(struct decoder *d, const struct file_copy *c);
+/* As it was told last; NULL when it never was. */
+const struct file_copy *decoder_copy(const struct decoder *d);
+/* What the handler of SIGSEGV (0) or SIGBUS (1) lies in; "": not known. */
+const char *decoder_owner(const struct decoder *d, size_t which);
+
 /*
  * Decode whole records at bytes.  Returns the number of bytes used (a record cut at
  * the end is left for the next call), or a negative code with words when a record
@@ -57,6 +71,10 @@ void decoder_free(struct decoder *d);
  */
 int64_t decoder_feed(struct decoder *d, const uint8_t *bytes, size_t size,
 	bool *ret_cut, struct err *err);
+
+/* No more records come, and the task, a thread of the program, had no time for its last
+ * ones: the accounts that it sent for this case count. */
+void decoder_end_unsaid(struct decoder *d);
 
 /* Write the runs that may still grow: before every flush of the file. */
 void decoder_close_runs(struct decoder *d);

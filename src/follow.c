@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,6 +19,8 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/xalloc.h"
+#include "copy-text.h"
+#include "core/abi.h"
 #include "decoder.h"
 #include "proc/maps.h"
 #include "proc/process.h"
@@ -159,10 +162,70 @@ static void give_orders(struct follow *f, const struct follow_options *o, bool d
 	r->max_threads = o->max_threads;
 	r->overhead_ppm = o->overhead_ppm;
 	r->timer_ns = o->timer_ns;
+	r->copy = o->copy;
+	r->warmup_ns = (uint64_t)o->warmup_ns;
 	r->runtime = f->python.runtime;
 	r->code_type = f->python.code_type;
 	memcpy(r->layout, &f->python.layout, sizeof(f->python.layout));
 	follow_enable(f, !disabled);
+}
+
+/* --- how its memory is read --- */
+
+/* What a handler lies in, of an address that is the program's word. */
+static void name_mapping(uint64_t address, struct buf *name, void *context)
+{
+	const struct follow *f = context;
+	struct proc_maps maps;
+	struct err ignored;
+
+	if (proc_maps_read(f->pid, &maps, &ignored) != 0)
+		return;
+	const struct proc_map *m = proc_maps_at(&maps, address);
+
+	if (m != NULL)
+		buf_add_str(name, m->path[0] != '\0' ? m->path : "[anonymous memory]");
+	proc_maps_done(&maps);
+}
+
+struct follow_copy follow_copy_get(const struct follow *f)
+{
+	const struct ring_header *h = f->ring.header;
+	uint32_t state = __atomic_load_n(&h->copy_state, __ATOMIC_RELAXED);
+	uint32_t flags = __atomic_load_n(&h->copy_flags, __ATOMIC_RELAXED);
+
+	return (struct follow_copy){
+		.state = state < RING_COPY_STATES ? (enum ring_copy_state)state
+						  : RING_COPY_STOPPED,
+		.flags = flags & RING_COPY_FLAGS,
+	};
+}
+
+/* The sampler's own clock, which is another one in a time namespace. */
+static uint64_t sampler_ns(const struct follow *f)
+{
+	int64_t offset = decoder_clock_offset(f->decoder);
+
+	return (uint64_t)(offset != 0 ? clock_real_ns() + offset
+				      : clock_monotonic_ns());
+}
+
+/* Of a thread; a task reads in one way alone. */
+static void tell_copy(struct follow *f)
+{
+	const struct ring_header *h = f->ring.header;
+	struct follow_copy now = follow_copy_get(f);
+	struct file_copy c = {
+		.mono_ns = sampler_ns(f),
+		.state = now.state,
+		.flags = now.flags,
+		.warmup_ns = __atomic_load_n(&h->copy_warmup_ns, __ATOMIC_RELAXED),
+		.owner = { __atomic_load_n(&h->copy_owner[0], __ATOMIC_RELAXED),
+			__atomic_load_n(&h->copy_owner[1], __ATOMIC_RELAXED) },
+	};
+
+	if (now.state != RING_COPY_DIRECT || decoder_copy(f->decoder) != NULL)
+		decoder_tell_copy(f->decoder, &c);
 }
 
 /* --- the segment --- */
@@ -229,6 +292,26 @@ static void add_host(struct attributes *a)
 		add_attribute(a, "boot", boot.data, boot.size - 1);
 }
 
+/* What the sampler is, and, of a thread, what was asked of it. */
+static void add_isolation(
+	const struct follow *f, struct attributes *a, const struct follow_options *o)
+{
+	static const char *const copies[] = {
+		[RING_COPY_AUTO] = "auto",
+		[RING_COPY_FAST] = "fast",
+		[RING_COPY_SYSCALL] = "syscall",
+	};
+
+	if (f->ring.header->offer.isolation != CORE_ISOLATION_THREAD) {
+		add_text(a, "isolation", "task");
+		return;
+	}
+	add_text(a, "isolation", "thread");
+	add_text(a, "copy", copies[o->copy]);
+	if (o->copy == RING_COPY_FAST)
+		add_number(a, "warmup", (uint64_t)o->warmup_ns);
+}
+
 /* What is known of the process now; it may be gone when the next part begins. */
 static void describe(struct follow *f, const struct follow_options *o,
 	const struct follow_origin *origin)
@@ -259,7 +342,7 @@ static void describe(struct follow *f, const struct follow_options *o,
 		add_number(a, "clock",
 			st.start_ticks *
 				(1000000000ull / (uint64_t)sysconf(_SC_CLK_TCK)));
-	add_text(a, "isolation", f->thread ? "thread" : "task");
+	add_isolation(f, a, o);
 	add_number(a, "max-stack", o->max_stack);
 	if (o->max_threads != 0)
 		add_number(a, "max-threads", o->max_threads);
@@ -358,6 +441,7 @@ int follow_start(pid_t pid, const struct follow_source *source,
 		(enum py_linetable_kind)python->layout.linetable_kind);
 	if (python->layout.gc_frame != PY_NONE)
 		decoder_trust_gc(f->decoder);
+	decoder_set_namer(f->decoder, name_mapping, f);
 	f->names = (struct thread_names){ .pid = pid, .python = &f->python };
 	give_orders(f, options, origin->disabled);
 	*ret_follow = f;
@@ -407,6 +491,8 @@ static void write_counters(struct follow *f)
 	if (now - f->counters_ns < COUNTERS_S * 1000000000ll)
 		return;
 	f->counters_ns = now;
+	if (follow_copy_get(f).state == RING_COPY_WARMUP)
+		tell_copy(f);
 	read_counters(f);
 	uint32_t n = list_counters(f, list, false);
 
@@ -572,6 +658,28 @@ static void sum_up(struct follow *f)
 	f->stats.threads = s->threads;
 }
 
+/* Who took the sampler's handlers, if anybody did. */
+static void sum_up_takeover(struct follow *f)
+{
+	static const uint32_t taken[] = { RING_COPY_TAKEN_SEGV, RING_COPY_TAKEN_BUS };
+	const struct file_copy *c = decoder_copy(f->decoder);
+
+	f->stats.takeovers = 0;
+	for (size_t i = 0; i < 2 && c != NULL && f->stats.takeovers == 0; i++) {
+		_cleanup_buf_ struct buf owner = BUF_INIT(PATH_MAX * 4);
+
+		if ((c->flags & taken[i]) == 0)
+			continue;
+		const char *path = decoder_owner(f->decoder, i);
+		const char *slash = strrchr(path, '/');
+
+		copy_text_owner(&owner, c->owner[i], slash != NULL ? slash + 1 : path);
+		f->stats.takeovers = 1;
+		(void)snprintf(
+			f->stats.owner, sizeof(f->stats.owner), "%s", buf_text(&owner));
+	}
+}
+
 static void tell_lost(struct follow *f)
 {
 	output_part_lost(f->part, f->stats.lost - f->lost_before);
@@ -597,6 +705,8 @@ static void write_end(struct follow *f, enum file_end_why why, uint64_t status)
 		.counter_count = n,
 	};
 
+	tell_copy(f);
+	sum_up_takeover(f);
 	file_writer_segment_end(output_part_writer(f->part), &end);
 	tell_lost(f);
 }
@@ -618,6 +728,9 @@ int follow_end(
 	(void)follow_drain(f, &cut, &ignored);
 	if (f->next != NULL)
 		follow_move_now(f);
+	if (f->thread &&
+		__atomic_load_n(&f->ring.header->state, __ATOMIC_ACQUIRE) != RING_LEFT)
+		decoder_end_unsaid(f->decoder);
 	decoder_close_runs(f->decoder);
 	read_counters(f);
 	if (f->attached) {

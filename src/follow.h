@@ -28,6 +28,8 @@ struct follow_options {
 	uint32_t max_threads; /* looked at by a tick; 0: all */
 	uint32_t overhead_ppm;
 	uint32_t timer_ns; /* of CPU timers; 0: none */
+	unsigned copy; /* enum ring_copy, for the isolation of a thread */
+	int64_t warmup_ns;
 };
 
 /* Sums of a segment, for the end line. */
@@ -37,6 +39,8 @@ struct follow_stats {
 	uint64_t lost;
 	uint64_t threads;
 	int64_t held_ns;
+	unsigned takeovers; /* segments in which another took the sampler's handlers */
+	char owner[1024];   /* the first of them, "" when there is none */
 };
 
 struct follow;
@@ -112,6 +116,14 @@ bool follow_timer_news(struct follow *f, struct buf *words);
 /* Has the task left? */
 bool follow_has_left(const struct follow *f);
 enum ring_leave follow_why_left(const struct follow *f, int *ret_detail);
+
+/* How its memory is read; what the ring cannot mean is left out. */
+struct follow_copy {
+	enum ring_copy_state state;
+	uint32_t flags; /* enum ring_copy_flags */
+};
+
+struct follow_copy follow_copy_get(const struct follow *f);
 
 /* How many threads were seen until now. */
 uint64_t follow_thread_count(const struct follow *f);

@@ -15,7 +15,6 @@
 #include "base/buf.h"
 #include "base/fd.h"
 #include "base/xalloc.h"
-#include "core/abi.h"
 #include "follow.h"
 #include "paths.h"
 #include "preload/entries.h"

@@ -11,6 +11,7 @@ src_pystack_SOURCES = \
 	src/cmd-script.c \
 	src/cmd.h \
 	src/control.c src/control.h \
+	src/copy-text.c src/copy-text.h \
 	src/decoder.c src/decoder.h \
 	src/follow.c src/follow.h \
 	src/frame-text.c src/frame-text.h \

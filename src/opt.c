@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/parse.h"
 #include "base/xalloc.h"
 #include "cmd.h"
 #include "msg.h"
@@ -177,6 +178,12 @@ static int apply(const struct opt *o, int value, const char *text)
 	if (o->text != NULL) {
 		*o->text = text;
 		return 0;
+	}
+	if (o->word != NULL) {
+		if (parse_word(text, o->value, o->word) == 0)
+			return 0;
+		return opt_usage_error(
+			"option --%s: '%s' is none of %s", o->name, text, o->value);
 	}
 	if (o->set(text, &err) != 0)
 		return opt_usage_error("option --%s: %s", o->name, err.text);

@@ -21,9 +21,10 @@ struct opt {
 	bool value_optional;
 	bool negatable; /* --no-NAME too; the flag is then set to false */
 
-	/* One of the three. */
+	/* One of the four. */
 	bool *flag;
 	const char **text;
+	unsigned *word; /* which of those that value has, as in "A|B|C", from 0 */
 	/* Check and keep the value; err's text completes "option --NAME: ". */
 	int (*set)(const char *value, struct err *err);
 };

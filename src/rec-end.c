@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The sums of a recording, and what is said when it is over. */
 #include <stdio.h>
+#include <string.h>
 
 #include "base/buf.h"
 #include "base/clock.h"
@@ -19,6 +20,9 @@ void rec_add_stats(struct follow_stats *to, const struct follow_stats *s)
 	to->lost += s->lost;
 	to->threads += s->threads;
 	to->held_ns += s->held_ns;
+	to->takeovers += s->takeovers;
+	if (to->owner[0] == '\0')
+		memcpy(to->owner, s->owner, sizeof(to->owner));
 }
 
 void rec_stats(struct recorder *r, struct follow_stats *ret)
@@ -128,8 +132,9 @@ static void name_output(const struct recorder *r, char *text, size_t size)
 }
 
 /* What of the samples is missing or to be taken with care, if there is any. */
-static void add_faults(struct buf *b, const uint64_t *c)
+static void add_faults(struct buf *b, const struct follow_stats *s)
 {
+	const uint64_t *c = s->counters;
 	static const struct {
 		enum ring_counter counter;
 		const char *word;
@@ -146,6 +151,13 @@ static void add_faults(struct buf *b, const uint64_t *c)
 				faults[i].word);
 	if (c[RING_PARKED_NS] != 0)
 		buf_printf(b, ", %.3g s parked", (double)c[RING_PARKED_NS] / 1e9);
+	if (c[RING_COPY_ERRORS] != 0)
+		buf_printf(b, ", %llu copy error%s",
+			(unsigned long long)c[RING_COPY_ERRORS],
+			c[RING_COPY_ERRORS] == 1 ? "" : "s");
+	if (s->takeovers != 0)
+		buf_printf(b, ", signals taken over by %s%s", s->owner,
+			s->takeovers > 1 ? " and others" : "");
 }
 
 void rec_say_end(struct recorder *r)
@@ -156,7 +168,7 @@ void rec_say_end(struct recorder *r)
 	char name[sizeof(r->last_part.path) + 64];
 
 	name_output(r, name, sizeof(name));
-	add_faults(&faults, c);
+	add_faults(&faults, &r->stats);
 	msg_line(
 		"[ pystack record: wrote %.3f MB %s (%llu samples, %u process%s, %llu "
 		"thread%s, %llu lost, %llu approximate, %llu late%s, overhead %.2f%% of a core) ]",

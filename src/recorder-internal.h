@@ -54,6 +54,7 @@ struct recorder {
 	bool told_thread;     /* that one was taken in place of a task */
 	bool crowded;         /* no further processes are to be followed */
 	bool failed;          /* the output could not be written */
+	bool refused;         /* the first process cannot be recorded as asked for */
 	char found_kind[192]; /* why a Python that was found is not recorded */
 
 	pid_t child; /* the command, 0 when attached */

@@ -236,6 +236,27 @@ static bool thread_left_by_exec(const struct tree_process *p)
 	return false;
 }
 
+/* Fast copies were asked for and cannot be had.  Of the first process that means that
+ * the recording does not begin at all. */
+static void say_no_handlers(struct recorder *r, struct tree_process *p, int detail)
+{
+	uint32_t taken = follow_copy_get(p->follow).flags &
+			 (RING_COPY_TAKEN_SEGV | RING_COPY_TAKEN_BUS);
+	bool first = p->segment == 1;
+
+	msg_error(
+		"%s process %d: --copy=fast needs the handlers of SIGSEGV and SIGBUS, "
+		"and %s%s; --copy=auto needs none",
+		first ? "cannot record" : "not recorded:", (int)p->pid,
+		taken == 0                      ? "they cannot be set: "
+		: taken == RING_COPY_TAKEN_SEGV ? "another one of SIGSEGV stands there"
+		: taken == RING_COPY_TAKEN_BUS  ? "another one of SIGBUS stands there"
+						: "others stand there",
+		taken == 0 ? strerror(detail) : "");
+	r->refused |= first;
+	r->over |= first;
+}
+
 /* The task left by itself: say why, if that is not the program's end. */
 static void task_left(struct recorder *r, struct tree_process *p)
 {
@@ -267,6 +288,15 @@ static void task_left(struct recorder *r, struct tree_process *p)
 		}
 		msg_error("process %d: the sampler cannot work there: %s", (int)p->pid,
 			strerror(detail));
+		break;
+	case RING_LEAVE_NO_COPY:
+		msg_error(
+			"process %d: its memory cannot be read any more, by pwritev or "
+			"by process_vm_readv (%s); what was recorded stays",
+			(int)p->pid, strerror(detail));
+		break;
+	case RING_LEAVE_NO_HANDLERS:
+		say_no_handlers(r, p, detail);
 		break;
 	case RING_LEAVE_NONE:
 		/* Killed, it says nothing; nor does it when the program was killed.  A
@@ -1057,6 +1087,8 @@ static int finish(struct recorder *r, int status)
 	rec_close_output(r);
 	rec_say_end(r);
 	output_free(r->out);
+	if (r->refused)
+		return STATUS_CANNOT;
 	/* The program's own status goes before our troubles. */
 	if (r->child != 0)
 		return target_exit_status(r->child_status);

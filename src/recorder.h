@@ -12,9 +12,9 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "core/abi.h"
 #include "follow.h"
 #include "output.h"
+#include "wire/isolation.h"
 
 struct control;
 struct schedule;

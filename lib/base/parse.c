@@ -56,17 +56,27 @@ static int parse_with_unit(const char *text, const struct unit *units, double le
 	return -EINVAL;
 }
 
-int parse_duration(const char *text, int64_t *ret_ns)
+static int parse_time(const char *text, double least_ns, int64_t *ret_ns)
 {
 	static const struct unit units[] = { { "", 1e9 }, { "s", 1e9 }, { "ms", 1e6 },
 		{ "us", 1e3 }, { "m", 60e9 }, { "min", 60e9 }, { "h", 3600e9 },
 		{ "d", 86400e9 }, { NULL, 0 } };
 	double value;
-	int r = parse_with_unit(text, units, 1, 9e18, &value);
+	int r = parse_with_unit(text, units, least_ns, 9e18, &value);
 
 	if (r == 0)
 		*ret_ns = (int64_t)value;
 	return r;
+}
+
+int parse_duration(const char *text, int64_t *ret_ns)
+{
+	return parse_time(text, 1, ret_ns);
+}
+
+int parse_duration_or_none(const char *text, int64_t *ret_ns)
+{
+	return parse_time(text, 0, ret_ns);
 }
 
 int parse_rate(const char *text, int64_t *ret_interval_ns)
@@ -121,4 +131,22 @@ int parse_percent(const char *text, double *ret_percent)
 	if (r == 0)
 		*ret_percent = value;
 	return r;
+}
+
+int parse_word(const char *text, const char *list, unsigned *ret_index)
+{
+	size_t size = strlen(text);
+	unsigned index = 0;
+
+	for (const char *at = list;; at++, index++) {
+		const char *end = strchrnul(at, '|');
+
+		if ((size_t)(end - at) == size && memcmp(at, text, size) == 0) {
+			*ret_index = index;
+			return 0;
+		}
+		if (*end == '\0')
+			return -EINVAL;
+		at = end;
+	}
 }

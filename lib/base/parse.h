@@ -15,6 +15,9 @@ int parse_number(const char *text, uint64_t max, uint64_t *ret);
 /* "10", "1.5s", "200ms", "50us", "2m", "1h", "1d": ns.  Without a unit: seconds. */
 int parse_duration(const char *text, int64_t *ret_ns);
 
+/* The same, and "0", "0s", "0.0ms". */
+int parse_duration_or_none(const char *text, int64_t *ret_ns);
+
 /* "100", "49.5", "1k", "20khz", "97Hz": ns between ticks. */
 int parse_rate(const char *text, int64_t *ret_interval_ns);
 
@@ -29,5 +32,8 @@ int parse_size_or_duration(const char *text, uint64_t *ret_bytes, int64_t *ret_n
 
 /* "0", "0.5", "12%": percent, 0 to 100. */
 int parse_percent(const char *text, double *ret_percent);
+
+/* One of the words of a list "A|B|C", in the same letters: which, from 0. */
+int parse_word(const char *text, const char *list, unsigned *ret_index);
 
 #endif

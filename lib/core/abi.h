@@ -26,6 +26,8 @@
 
 #include <stdint.h>
 
+#include "wire/isolation.h"
+
 #define CORE_ABI_VERSION 4u
 
 /* Byte offsets of the two entries from the start of the image. */
@@ -56,13 +58,6 @@
 enum core_way {
 	CORE_WAY_SPAWN = 1,  /* by the preload library; says hello on a socket */
 	CORE_WAY_ATTACH = 2, /* by an injector, which finds the ring by itself */
-};
-
-/* What the core runs as; of core_args, and in the ring's offer. */
-enum core_isolation {
-	CORE_ISOLATION_AUTO = 0, /* wanted: a task, else a thread */
-	CORE_ISOLATION_TASK,     /* a process of its own that shares the memory */
-	CORE_ISOLATION_THREAD,   /* a thread of the program */
 };
 
 /*

@@ -45,6 +45,7 @@ static bool word_holds(struct core *c)
 {
 	uint32_t word = 0;
 
+	copy_forget(c);
 	return load32(c, c->args.tid_word, &word) && word != 0;
 }
 

@@ -21,6 +21,9 @@
  *   timer.c   CPU timers of threads
  *   prof.c    their handler: runs in threads of the program
  *   fault-*   guarded loads that fault
+ *   copy.c    reading memory as a thread of the program: by system calls, or by loads
+ *             with handlers in the program's table
+ *   copy-*    those handlers
  */
 
 #include <stdbool.h>
@@ -261,6 +264,37 @@ struct timers {
 	uint64_t slab[64]; /* TIMER_SLABS */
 };
 
+/*
+ * Memory as it is read in the thread isolation (copy.c).  A chunk never crosses a page:
+ * it can be read whole or not at all.
+ */
+enum {
+	COPY_CHUNK = 256, /* bytes, aligned */
+	COPY_CHUNKS = 256,
+	COPY_PAGES = 2048, /* known to be readable */
+};
+
+struct copying {
+	uint8_t *data;    /* the chunks, and a page for what is longer */
+	int fd;           /* the memfd that data is mapped from, -1 */
+	int32_t tid;      /* of this thread */
+	uint32_t call;    /* the system call in use, see copy.c */
+	uint32_t refused; /* one bit for each call: it is not made again */
+	int error;        /* why neither works */
+	enum ring_copy_state state;
+	uint32_t flags; /* enum ring_copy_flags */
+	uint64_t owner[2];
+	int64_t fast_at_ns;  /* end of the warm-up */
+	int64_t known_at_ns; /* since when the table below is filled */
+	uint64_t page;       /* of the handlers; 0: none */
+	bool ordered;        /* the orders are known, and how memory is read is told */
+	uint64_t faults;     /* of them, that are counted */
+	struct {
+		uint64_t address, moment;
+	} chunk[COPY_CHUNKS];
+	uint64_t known[COPY_PAGES]; /* pages read by a system call lately */
+};
+
 struct core {
 	struct core_args args;
 	bool thread; /* a thread of the program, not a task of its own */
@@ -313,6 +347,7 @@ struct core {
 	int64_t window_ns, window_step;
 	int64_t window_cpu;
 	int64_t full_look_ns, full_look_step, full_look_price;
+	int64_t so_far_ns, so_far_step;
 	int64_t doubted_ns;     /* when every thread was last doubted less */
 	int64_t unexplained_ns; /* CPU time that nobody was found to have used */
 	/* Weight of the ticks that saw a thread running, and what the kernel says of
@@ -369,9 +404,12 @@ struct core {
 	struct path_entry *path_cache;
 	struct kept_block *kept; /* from 1 */
 	uint64_t moment;         /* moves when code objects have to be checked again */
+	uint64_t copy_moment;    /* moves with copy_forget() */
 	uint32_t kept_count;     /* blocks used so far, free ones included */
 	uint16_t kept_free;      /* the first of these */
 	uint8_t *scratch;
+
+	struct copying copying; /* of a thread alone */
 };
 
 /* call.c: the entry for threads of the program (abi.h). */
@@ -381,9 +419,6 @@ int core_call(struct core_args *args);
 RARE long core_task(void *args) __attribute__((noreturn));
 RARE _Noreturn void task_leave(struct core *c, enum ring_leave why, int detail);
 struct core *task_state(void); /* from the stack pointer; any context */
-/* Of a thread: are SIGSEGV and SIGBUS let through, besides which all is blocked?  Only
- * while their handlers are ours.  A fault that is not let through ends the program. */
-void task_let_faults(struct core *c, bool through);
 
 /* alive.c */
 /* Sleep until the monotonic time ns.  Returns false, maybe before it, when the sampler
@@ -464,20 +499,36 @@ void kept_ask_frames(struct core *c, const struct thread *t);
  * copy.c: reading memory in the thread isolation, where a load that faults is met by
  * the program's handlers (doc/design.md, "Copies").
  */
-/* Before the first load, and when the orders are there.  These leave when memory cannot
- * be read as it has to be. */
+/*
+ * copy.c.  copy_begin() comes before the first load, copy_orders() when the options and
+ * the ring are there: it leaves when memory cannot be read as it has to be.  Both block
+ * every signal in the thread isolation and do nothing in the other.
+ */
 RARE void copy_begin(struct core *c);
 RARE void copy_orders(struct core *c);
-/* At most 8 bytes from a sane address; false when they cannot be read. */
+/* 8, 4 or 1 bytes from a sane address; false when they cannot be read. */
 bool copy_load(struct core *c, void *to, uint64_t address, unsigned size);
-bool copy_bytes(struct core *c, void *to, uint64_t address, size_t size);
-/* What was loaded before is old: loads between two of these calls may come from one
- * snapshot.  Cheap, and does nothing in the task isolation. */
-void copy_forget(struct core *c);
-/* Once a cycle: are the handlers still ours?  Leaves when no way to read is left. */
+/* Any number of bytes, always as they are now. */
+RARE bool copy_bytes(struct core *c, void *to, uint64_t address, size_t size);
+/*
+ * A new look is meant: what was loaded before is old.  Loads by copy_load() between two
+ * of these calls may come from one snapshot, so two of them prove nothing about the
+ * time between.
+ */
+static inline void copy_forget(struct core *c)
+{
+	c->copy_moment++;
+}
+/* Once a cycle, before its first load: are the handlers still ours? */
 void copy_look(struct core *c);
-/* Before the end: what was installed is taken out again, if it is still ours. */
+/* Before the end: what was installed is taken out again, if it is still ours, and what
+ * was mapped goes, but for the handlers.  Nothing can be loaded after that. */
 RARE void copy_end(struct core *c);
+/* Is it worth it to touch a page ahead of its use? */
+static inline bool copy_may_touch(const struct core *c)
+{
+	return !c->copies || c->copying.state == RING_COPY_BY_LOAD;
+}
 
 /* threads.c */
 struct thread *thread_find(struct core *c, uint64_t ts);
@@ -584,6 +635,8 @@ void cpu_end(struct core *c, struct thread *t);
 void cpu_checkpoint_all(struct core *c);
 /* Account for all until now: a pause follows, another file, or the end. */
 void cpu_settle(struct core *c);
+/* Behind a cut: what each has used so far, for the case that this is the last word. */
+void cpu_say_so_far(struct core *c);
 /* Ticks are taken again: CPU time used since is nobody's. */
 RARE void cpu_resume(struct core *c);
 /* Is this thread on a CPU although it does not hold the GIL? */

@@ -45,6 +45,7 @@ enum {
 	SLACK_FLOOR_NS = 10000000,
 	SLACK_TICKS = 2,
 	LATELY = 8, /* windows */
+	SO_FAR_MAX_NS = 1000000000,
 	CHECKPOINT_TICKS = 16,
 	CHECKPOINT_NS = 1000000000,
 	CLOCKS_APART_NS = 5000, /* of two clocks that are read one after the other */
@@ -403,22 +404,27 @@ static uint64_t running_ticks(struct core *c, const struct thread *t)
 	return t->running_ticks + open;
 }
 
-static void send_checkpoint(struct core *c, struct thread *t)
+static bool put_account(struct core *c, const struct thread *t, unsigned more)
 {
 	struct record r;
 
-	/* The runs before it must be told apart from those behind it. */
-	run_close(c, t);
 	record_begin(&r, REC_CPU);
 	record_number(&r, t->id);
 	record_number(&r, c->tick - c->cut_base);
 	record_number(&r, t->cpu_ns);
 	record_number(&r, t->run_count);
-	record_number(
-		&r, (t->anew ? REC_CPU_ANEW : 0) | (t->coarse ? REC_CPU_COARSE : 0));
+	record_number(&r,
+		(t->anew ? REC_CPU_ANEW : 0) | (t->coarse ? REC_CPU_COARSE : 0) | more);
 	record_number(&r, t->delay_ns);
 	record_number(&r, t->lost);
-	if (!record_put(c, &r, false))
+	return record_put(c, &r, false);
+}
+
+static void send_checkpoint(struct core *c, struct thread *t)
+{
+	/* The runs before it must be told apart from those behind it. */
+	run_close(c, t);
+	if (!put_account(c, t, 0))
 		return;
 	t->anew = t->brief = false;
 	t->checkpoint_cpu_ns = t->cpu_ns;
@@ -593,6 +599,25 @@ void cpu_settle(struct core *c)
 	}
 	c->window_ns = c->now_ns;
 	c->window_cpu = cpu_of_program(c);
+}
+
+void cpu_say_so_far(struct core *c)
+{
+	if (c->now_ns - c->so_far_ns < c->so_far_step)
+		return;
+	int64_t before = loop_clock(CLOCK_OWN_CPU);
+
+	for (uint32_t i = 0; i < c->thread_count; i++) {
+		/* Not to be taken for a look at the end of a window. */
+		struct thread t = c->threads[i];
+
+		if (t.id != 0 && read_account(c, &t) && t.cpu_ns != t.checkpoint_cpu_ns)
+			(void)put_account(c, &t, REC_CPU_SO_FAR);
+	}
+	loop_count_cpu(c);
+	c->so_far_ns = c->now_ns;
+	c->so_far_step =
+		loop_step(0, loop_clock(CLOCK_OWN_CPU) - before, SO_FAR_MAX_NS);
 }
 
 void cpu_resume(struct core *c)

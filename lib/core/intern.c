@@ -162,13 +162,13 @@ static bool read_code(struct core *c, uint64_t address, struct code *k)
 	uint32_t name = l->co_qualname != PY_NONE ? l->co_qualname : l->co_name;
 
 	if ((address & 7) != 0 || !sane(address) ||
-		!arch_load64(address + l->ob_type, &type) ||
+		!load_sane64(c, address + l->ob_type, &type) ||
 		type != c->options.code_type)
 		return false;
-	return arch_load64(address + l->co_filename, &k->filename) &&
-	       arch_load64(address + name, &k->name) &&
-	       arch_load64(address + l->co_linetable, &k->linetable) &&
-	       arch_load32(address + l->co_firstlineno, &k->first_line);
+	return load_sane64(c, address + l->co_filename, &k->filename) &&
+	       load_sane64(c, address + name, &k->name) &&
+	       load_sane64(c, address + l->co_linetable, &k->linetable) &&
+	       load_sane32(c, address + l->co_firstlineno, &k->first_line);
 }
 
 /* What need not be read again while those words are equal. */
@@ -270,6 +270,7 @@ static bool code_lives(struct core *c, const struct code *k)
 	struct code again;
 	uint64_t references;
 
+	copy_forget(c);
 	return load64(c, k->address, &references) && (uint32_t)references != 0 &&
 	       (references >> 40 == 0 ||
 		       (references >> 40 != 0x7f && references >> 44 != 5)) &&

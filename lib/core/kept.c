@@ -114,6 +114,7 @@ bool kept_store(struct core *c, struct thread *t)
 	struct place p;
 
 	kept_drop(c, t);
+	copy_forget(c);
 	if (!read_place(c, t->ts, &p))
 		return false;
 	t->kept_link = p.link;

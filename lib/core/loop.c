@@ -232,6 +232,8 @@ static void after_tick(struct core *c)
 		send_clocks(c);
 	if (c->now_ns - c->cut_ns >= cut_apart(c) || c->epoch_full) {
 		(void)runs_cut(c);
+		if (c->thread)
+			cpu_say_so_far(c);
 		c->cut_ns = c->now_ns;
 		if (intern_new_epoch(c))
 			c->all_changed = true;

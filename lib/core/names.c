@@ -165,10 +165,12 @@ static bool append_python_name(
 	if (name == 0 || !append_text(c, name, r))
 		return false;
 	second = r->at;
+	copy_forget(c);
 	if (!append_text(c, name, r) || r->at - second != second - first ||
 		memcmp(first, second, (size_t)(second - first)) != 0)
 		return false;
 	r->at = second;
+	copy_forget(c);
 	return name_of(c, t, o.object, str_type) == name && find_object(c, t, &again) &&
 	       memcmp(&o, &again, sizeof(o)) == 0 && thread_same(c, t);
 }

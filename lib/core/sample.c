@@ -135,6 +135,7 @@ static bool still(struct core *c, const struct thread *t)
 	const struct gil *g = &c->gils[t->gil];
 	uint64_t switches, holder;
 
+	copy_forget(c);
 	return g->holder != t->ts && g->interpreters == 1 &&
 	       load64(c, g->address + c->layout.gil_switch_number, &switches) &&
 	       load64(c, g->address + c->layout.gil_last_holder, &holder) &&
@@ -309,6 +310,7 @@ static bool collects(struct core *c, const struct thread *t)
 	uint32_t collecting = 0;
 	uint64_t frame = 0;
 
+	copy_forget(c);
 	(void)load32(c, gc + l->gc_collecting, &collecting);
 	if (collecting == 0)
 		return false;
@@ -413,6 +415,7 @@ static bool switched(struct core *c, const struct thread *t)
 	const struct gil *g = &c->gils[t->gil];
 	uint64_t switches;
 
+	copy_forget(c);
 	return load64(c, g->address + c->layout.gil_switch_number, &switches) &&
 	       switches != g->switches;
 }
@@ -453,6 +456,7 @@ static void read_ledger(struct core *c, struct gil *g)
 	uint64_t holder = 0, switches = 0;
 	uint32_t locked = 0;
 
+	copy_forget(c);
 	(void)load64(c, g->address + l->gil_last_holder, &holder);
 	(void)load32(c, g->address + l->gil_locked, &locked);
 	(void)load64(c, g->address + l->gil_switch_number, &switches);
@@ -565,6 +569,7 @@ static void enter_kept(struct core *c, struct thread *t)
 /* What the ledger says at this moment; not of a tick. */
 static bool ledger_now(struct core *c, const struct gil *g, struct gil *now)
 {
+	copy_forget(c);
 	return load64(c, g->address + c->layout.gil_switch_number, &now->switches) &&
 	       load64(c, g->address + c->layout.gil_last_holder, &now->holder);
 }
@@ -587,6 +592,7 @@ static uint64_t see_kept(struct core *c, uint16_t gil, uint32_t from, uint32_t t
 	if (c->all_changed || g->interpreters > 1 || !ledger_now(c, g, &before))
 		return 0;
 	c->moment++;
+	copy_forget(c);
 	/* All of them at once: most of the time goes into the translation of addresses,
 	 * of which a processor does several at a time. */
 	for (uint32_t i = from; i < to; i++)
@@ -801,6 +807,7 @@ static enum record_phase phase(struct core *c)
 
 void sample_tick(struct core *c)
 {
+	copy_forget(c);
 	runs_phase(c, phase(c));
 	if (!threads_interpreters(c)) {
 		end_all_runs(c);

@@ -141,14 +141,13 @@ static void on_fault(int sig, const void *info, void *context)
 /*
  * A thread shares the program's actions, and none of its handlers is ever to run here:
  * everything is blocked, so that of signals to the process this thread is given none.
- * Those that a fault raises are let through as long as their handlers are ours
- * (copy.c).
+ * copy.c lets those through that a fault raises, as long as their handlers are ours.
  */
-void task_let_faults(struct core *c, bool through)
+static void block_signals(struct core *c)
 {
-	uint64_t mask = ~(through ? bit(SIG_SEGV) | bit(SIG_BUS) : 0);
+	uint64_t every = ~0ull;
 
-	if (SYS4(__NR_rt_sigprocmask, 2, &mask, NULL, 8) < 0 && through)
+	if (SYS4(__NR_rt_sigprocmask, 2, &every, NULL, 8) < 0)
 		fail(c, CORE_EXIT_SIGNALS);
 }
 
@@ -594,7 +593,7 @@ long core_task(void *arg)
 	c->thread = args->isolation == CORE_ISOLATION_THREAD;
 
 	if (c->thread)
-		task_let_faults(c, false);
+		block_signals(c);
 	else
 		limit_core(c);
 	own_files(c);

@@ -228,6 +228,7 @@ bool threads_interpreters(struct core *c)
 {
 	uint64_t at;
 
+	copy_forget(c);
 	if (c->interpreter_count != 0 && same_interpreters(c))
 		return true;
 	c->interpreter_count = 0;
@@ -346,6 +347,7 @@ bool thread_linked(struct core *c, const struct thread *t)
 	const struct py_layout *l = &c->layout;
 	uint64_t interp, prev, next, back;
 
+	copy_forget(c);
 	if (!load64(c, t->ts + l->ts_interp, &interp) || interp != t->interpreter ||
 		!load64(c, t->ts + l->ts_prev, &prev) ||
 		!load64(c, t->ts + l->ts_next, &next))
@@ -361,6 +363,7 @@ bool thread_same(struct core *c, const struct thread *t)
 {
 	struct ids ids;
 
+	copy_forget(c);
 	return read_ids(c, t->ts, &ids) && same_ids(c, t, &ids);
 }
 
@@ -488,6 +491,7 @@ static void list_all(struct core *c)
 
 void threads_list(struct core *c)
 {
+	copy_forget(c);
 	c->listing++;
 	c->relist = c->unentered = false;
 	/* There may be two listings in a tick. */

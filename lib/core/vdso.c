@@ -15,7 +15,7 @@ struct tables {
 	uint64_t symbols, strings, hash;
 };
 
-static bool find_tables(uint64_t base, struct tables *t)
+static bool find_tables(struct core *c, uint64_t base, struct tables *t)
 {
 	Elf64_Ehdr head = { 0 };
 	Elf64_Phdr segment = { 0 };
@@ -23,12 +23,12 @@ static bool find_tables(uint64_t base, struct tables *t)
 	uint64_t dynamic = 0, bias = 0;
 	bool loaded = false;
 
-	if (!arch_copy(&head, base, sizeof(head)))
+	if (!load_bytes(c, &head, base, sizeof(head)))
 		return false;
 	for (unsigned i = 0; i < head.e_phnum; i++) {
 		uint64_t at = base + head.e_phoff + i * sizeof(segment);
 
-		if (!arch_copy(&segment, at, sizeof(segment)))
+		if (!load_bytes(c, &segment, at, sizeof(segment)))
 			return false;
 		if (segment.p_type == PT_LOAD && !loaded) {
 			bias = base + segment.p_offset - segment.p_vaddr;
@@ -39,7 +39,8 @@ static bool find_tables(uint64_t base, struct tables *t)
 	}
 	*t = (struct tables){ 0 };
 	for (unsigned i = 0; loaded && dynamic != 0 && i < MAX_SYMBOLS; i++) {
-		if (!arch_copy(&entry, dynamic + i * sizeof(entry), sizeof(entry)) ||
+		if (!load_bytes(
+			    c, &entry, dynamic + i * sizeof(entry), sizeof(entry)) ||
 			entry.d_tag == DT_NULL)
 			break;
 		if (entry.d_tag == DT_SYMTAB)
@@ -60,16 +61,16 @@ void loop_find_vdso(struct core *c)
 	Elf64_Sym symbol;
 	char name[sizeof(wanted)];
 
-	if (!sane(c->args.vdso) || !find_tables(c->args.vdso, &t))
+	if (!sane(c->args.vdso) || !find_tables(c, c->args.vdso, &t))
 		return;
 	/* The second word of the hash table is the number of symbols; newer kernels
 	 * have none, and the symbols are few. */
 	if (t.hash != 0 && (!load32(c, t.hash + 4, &symbols) || symbols > MAX_SYMBOLS))
 		symbols = MAX_SYMBOLS;
 	for (uint32_t i = 1; i < symbols; i++) {
-		if (!arch_copy(
-			    &symbol, t.symbols + i * sizeof(symbol), sizeof(symbol)) ||
-			!arch_copy(name, t.strings + symbol.st_name, sizeof(name)))
+		if (!load_bytes(c, &symbol, t.symbols + i * sizeof(symbol),
+			    sizeof(symbol)) ||
+			!load_bytes(c, name, t.strings + symbol.st_name, sizeof(name)))
 			return;
 		if (memcmp(name, wanted, sizeof(wanted)) == 0 && symbol.st_value != 0) {
 			c->vdso_clock_gettime = c->args.vdso + symbol.st_value;

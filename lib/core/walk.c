@@ -116,6 +116,7 @@ static bool top_again(struct core *c, uint64_t ts, uint64_t current, uint32_t fr
 {
 	uint64_t at;
 
+	copy_forget(c);
 	if (!py_frame_first(memory(c), &c->layout, ts, &at) || at != current)
 		return false;
 	for (uint32_t i = 0; i < frames; i++) {
@@ -314,6 +315,7 @@ static bool resolve_frames(struct core *c, struct walk *w)
 	struct resolving r = { .path = w->path };
 
 	c->moment++;
+	copy_forget(c);
 	uint32_t shown = resolve_again(c, w, raws, &r);
 
 	if (w->followed > shown)
@@ -388,6 +390,7 @@ void walk_read(struct core *c, uint64_t ts, struct walk *w)
 	w->path = ts;
 	w->proven = 0;
 	count(c, RING_WALKS, 1);
+	copy_forget(c);
 	bool ended = read_chain(c, ts, w, &own);
 
 	w->complete = resolve_frames(c, w) && ended &&
@@ -411,6 +414,8 @@ static void touch_page(struct core *c, uint64_t address)
 
 void walk_warm(struct core *c, uint64_t ts)
 {
+	if (!copy_may_touch(c))
+		return;
 	touch_page(c, ts + c->layout.ts_frame);
 	for (unsigned i = 0; i < TOP_FRAMES; i++)
 		touch_page(c, c->raw[i].at);
@@ -424,15 +429,18 @@ bool walk_moves(struct core *c, uint64_t ts)
 	struct py_frame first, f;
 	uint64_t leaf, at;
 
+	copy_forget(c);
 	if (!py_frame_first(memory(c), &c->layout, ts, &leaf) ||
 		!read_frame(c, leaf, &first))
 		return false;
 	do {
-		for (unsigned i = 0; i < LOOKS_AT_ONCE; i++)
+		for (unsigned i = 0; i < LOOKS_AT_ONCE; i++) {
+			copy_forget(c);
 			if (!py_frame_first(memory(c), &c->layout, ts, &at) ||
 				at != leaf || !read_frame(c, at, &f) ||
 				f.instr != first.instr)
 				return true;
+		}
 	} while (loop_now(c) < end);
 	return false;
 }

@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "wire/record.h" /* states, node kinds and gaps are the ring's */
+#include "wire/ring.h"   /* and how memory is read */
 
 #define FILE_MAGIC_HEADER 0x184d2a50u
 #define FILE_MAGIC_CHUNK  0x184d2a51u
@@ -61,6 +62,7 @@ enum file_record_type {
 	FILE_COUNTERS = 22,
 	FILE_PHASE = 24,
 	FILE_MARK = FILE_OPTIONAL | 23,
+	FILE_COPY = FILE_OPTIONAL | 25,
 	FILE_TIMER = FILE_OPTIONAL | 26,
 	FILE_SUMMARY = 32,
 };
@@ -223,6 +225,19 @@ struct file_timer {
 	uint64_t tick;  /* that comes next */
 	uint64_t cpu_ns;
 	uint64_t samples;
+};
+
+/* How the program's memory is read from then on, where the sampler is a thread. */
+struct file_copy {
+	uint32_t segment;
+	uint64_t mono_ns;
+	uint32_t state;     /* enum ring_copy_state, or one that is not known yet */
+	uint32_t flags;     /* enum ring_copy_flags, likewise */
+	uint64_t warmup_ns; /* left of the warm-up */
+	/* Of SIGSEGV and of SIGBUS: the handler that took the place of the sampler's,
+	 * and the file, or what else, it lies in; "": not known. */
+	uint64_t owner[2];
+	struct file_text mapping[2];
 };
 
 struct file_gap {

@@ -585,6 +585,20 @@ static void get_timer(
 		t->tick += base_of(r, v, r->thread_segment[t->thread]);
 }
 
+static void get_copy(
+	struct file_reader *r, struct varint_reader *v, struct file_copy *c)
+{
+	c->segment = get_ref(v, r->segments.highest, false);
+	c->mono_ns = varint_get(v);
+	c->state = varint_get_max(v, 255);
+	c->flags = varint_get_max(v, UINT32_MAX);
+	c->warmup_ns = varint_get(v);
+	for (size_t i = 0; i < 2; i++) {
+		c->owner[i] = varint_get(v);
+		c->mapping[i] = get_text(v);
+	}
+}
+
 /* Decode the payload v of a record of this type.  Sets v->bad when it does not fit;
  * returns false when the record is not one to be returned. */
 static bool decode(struct file_reader *r, unsigned type, struct varint_reader *v,
@@ -662,6 +676,9 @@ static bool decode(struct file_reader *r, unsigned type, struct varint_reader *v
 		ret->phase.segment = get_ref(v, r->segments.highest, false);
 		ret->phase.phase = varint_get_max(v, 255);
 		ret->phase.tick = varint_get(v);
+		return true;
+	case FILE_COPY:
+		get_copy(r, v, &ret->copy);
 		return true;
 	case FILE_GAP:
 		ret->gap.segment = get_ref(v, r->segments.highest, false);

@@ -35,6 +35,7 @@ struct file_record {
 		struct file_cpu cpu;
 		struct file_timer timer;
 		struct file_phase phase;
+		struct file_copy copy;
 		struct file_gap gap;
 		struct file_clock clock;
 		struct {

@@ -676,6 +676,24 @@ void file_writer_phase(struct file_writer *w, const struct file_phase *p)
 	add_phase(w, p->segment, p->phase, p->tick);
 }
 
+void file_writer_copy(struct file_writer *w, const struct file_copy *c)
+{
+	struct buf *b = begin(w);
+
+	buf_add_uvarint(b, c->segment);
+	buf_add_uvarint(b, c->mono_ns);
+	buf_add_uvarint(b, c->state);
+	buf_add_uvarint(b, c->flags);
+	buf_add_uvarint(b, c->warmup_ns);
+	for (size_t i = 0; i < 2; i++) {
+		buf_add_uvarint(b, c->owner[i]);
+		add_text(b, c->mapping[i].bytes,
+			c->mapping[i].size < FILE_TEXT_MAX ? c->mapping[i].size
+							   : FILE_TEXT_MAX);
+	}
+	end(w, &w->samples, FILE_COPY);
+}
+
 void file_writer_gap(struct file_writer *w, const struct file_gap *g)
 {
 	struct buf *b = begin(w);

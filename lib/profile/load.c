@@ -564,6 +564,9 @@ static void on_record(struct loader *l, const struct file_record *r)
 	case FILE_PHASE:
 		add_phase(l, &r->phase);
 		break;
+	case FILE_COPY:
+		model_add_copy(l->m, &r->copy);
+		break;
 	case FILE_GAP:
 		model_add_gap(l->m, &r->gap);
 		break;

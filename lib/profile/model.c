@@ -8,6 +8,9 @@
 #include "base/hash.h"
 #include "base/xalloc.h"
 
+/* Changes that are kept of a segment; there are a handful. */
+enum { MOST_COPIES = 64 };
+
 struct string {
 	char *text;
 	size_t size;
@@ -76,6 +79,11 @@ static void free_segment(struct model_segment *s)
 	for (size_t i = 0; i < s->counter_count; i++)
 		free(s->counters[i].name);
 	free(s->counters);
+	for (size_t i = 0; i < s->copy_count; i++) {
+		free(s->copies[i].mapping[0]);
+		free(s->copies[i].mapping[1]);
+	}
+	free(s->copies);
 	free(s->comm);
 }
 
@@ -193,6 +201,18 @@ uint64_t model_counter(const struct model_segment *s, const char *name)
 		if (strcmp(s->counters[i].name, name) == 0)
 			return s->counters[i].value;
 	return 0;
+}
+
+bool model_is_thread(const struct model_segment *s)
+{
+	const char *isolation = model_attribute(s, "isolation");
+
+	return isolation != NULL && strcmp(isolation, "thread") == 0;
+}
+
+const struct model_copy *model_copy_now(const struct model_segment *s)
+{
+	return s->copy_count != 0 ? &s->copies[s->copy_count - 1] : NULL;
 }
 
 const char *model_special_name(const struct model_frame *f, char *text, size_t size)
@@ -651,6 +671,39 @@ void model_add_summary(struct model *m, const struct file_summary *s)
 {
 	m->recorder.elapsed_ns += s->elapsed_ns;
 	m->recorder.cpu_ns += s->recorder_cpu_ns;
+}
+
+static bool is_same_copy(const struct model_copy *a, const struct file_copy *b)
+{
+	return a->state == b->state && a->flags == b->flags &&
+	       a->owner[0] == b->owner[0] && a->owner[1] == b->owner[1];
+}
+
+/* It is told again where a part ends or begins. */
+void model_add_copy(struct model *m, const struct file_copy *c)
+{
+	struct model_segment *s = &m->segments[model_segment_of_file(m, c->segment)];
+	struct model_copy *now =
+		s->copy_count != 0 ? &s->copies[s->copy_count - 1] : NULL;
+
+	if (now == NULL || (!is_same_copy(now, c) && s->copy_count < MOST_COPIES)) {
+		s->copies = xgrow(s->copies, s->copy_count, &s->copy_capacity,
+			sizeof(*s->copies));
+		now = &s->copies[s->copy_count++];
+		*now = (struct model_copy){ .mono_ns = c->mono_ns };
+	}
+	now->state = c->state;
+	now->flags = c->flags;
+	now->warmup_ns = c->warmup_ns;
+	for (size_t i = 0; i < 2; i++) {
+		/* What is told last may be told when nobody can look any more. */
+		if (now->mapping[i] == NULL || now->owner[i] != c->owner[i] ||
+			c->mapping[i].size != 0) {
+			free(now->mapping[i]);
+			now->mapping[i] = copy_text(&c->mapping[i]);
+		}
+		now->owner[i] = c->owner[i];
+	}
 }
 
 void model_add_gap(struct model *m, const struct file_gap *g)

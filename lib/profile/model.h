@@ -57,6 +57,17 @@ struct model_counter {
 	uint64_t before; /* of value: in the parts before the one in hand */
 };
 
+/* How the program's memory was read, from a time on. */
+struct model_copy {
+	uint64_t mono_ns;
+	uint32_t state; /* enum ring_copy_state; or another one, of a newer writer */
+	uint32_t flags; /* enum ring_copy_flags */
+	uint64_t warmup_ns; /* left, as it was last told */
+	/* What took the place of the sampler's handlers of SIGSEGV and SIGBUS. */
+	uint64_t owner[2];
+	char *mapping[2]; /* "": not known */
+};
+
 struct model_segment {
 	uint8_t id[FILE_ID_BYTES];
 	bool continued; /* its beginning is in a file that was not read */
@@ -75,10 +86,12 @@ struct model_segment {
 	size_t counter_count, counter_capacity;
 	uint64_t gap_ns[REC_GAP_COUNT];
 	uint64_t ticks_ns,
-		limited_ns;   /* of all strata; of those the limit made longer */
-	uint64_t longest_ns;  /* stratum; 0: none has come */
-	int64_t clock_offset; /* monotonic less real, ns */
-	char *comm;           /* base name of the first word of the command line */
+		limited_ns;        /* of all strata; of those the limit made longer */
+	uint64_t longest_ns;       /* stratum; 0: none has come */
+	int64_t clock_offset;      /* monotonic less real, ns */
+	struct model_copy *copies; /* changes; none where the sampler was a task */
+	size_t copy_count, copy_capacity;
+	char *comm; /* base name of the first word of the command line */
 };
 
 struct model_thread {
@@ -138,6 +151,11 @@ const char *model_attribute(const struct model_segment *s, const char *name);
 /* A counter of a segment, 0 when it is not there. */
 uint64_t model_counter(const struct model_segment *s, const char *name);
 
+/* Was the sampler a thread of the program? */
+bool model_is_thread(const struct model_segment *s);
+/* How memory was read at last, NULL where nothing tells. */
+const struct model_copy *model_copy_now(const struct model_segment *s);
+
 /* What stands for a frame that is no function: "[truncated ...]"; into text. */
 const char *model_special_name(const struct model_frame *f, char *text, size_t size);
 
@@ -160,6 +178,7 @@ void model_add_thread(struct model *m, const struct file_thread *t);
 void model_add_account(struct model *m, const struct file_cpu *c);
 void model_add_ticks(struct model *m, const struct file_ticks *t);
 void model_add_summary(struct model *m, const struct file_summary *s);
+void model_add_copy(struct model *m, const struct file_copy *c);
 void model_add_gap(struct model *m, const struct file_gap *g);
 void model_add_mark(struct model *m, const struct file_mark *mark);
 void model_add_clock(struct model *m, const struct file_clock *c);

@@ -112,6 +112,9 @@ enum record_cpu_flags {
 	/* The kernel's fine account was not to be had: CPU time in steps of a clock
 	 * tick, nothing else. */
 	REC_CPU_COARSE = 1u << 1,
+	/* Counts only if nothing comes behind it: a thread of the program ends with
+	 * that, without a last word. */
+	REC_CPU_SO_FAR = 1u << 2,
 };
 
 enum record_phase {

@@ -25,6 +25,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "wire/isolation.h"
+
 #define RING_MAGIC        0x676e69726b737970ull /* "pyskring" */
 #define RING_VERSION      4u
 #define RING_HEADER_BYTES 8192u
@@ -57,7 +59,8 @@ enum ring_leave {
 	RING_LEAVE_SIGNAL,        /* detail: a fault of the task's own */
 	RING_LEAVE_SYSCALL,       /* detail: errno of a call it cannot do without */
 	RING_LEAVE_NO_COPY,       /* detail: errno; memory cannot be read any more */
-	RING_LEAVE_NO_HANDLERS,   /* detail: errno; fast copies were asked for */
+	RING_LEAVE_NO_HANDLERS,   /* detail: errno, 0 where another handler stands, as
+				     copy_flags say; fast copies were asked for */
 	RING_LEAVE_COUNT,
 };
 
@@ -89,6 +92,7 @@ enum ring_copy_state {
 	RING_COPY_WARMUP, /* by system calls still; then by loads, if all stays so */
 	RING_COPY_BY_LOAD,
 	RING_COPY_STOPPED, /* not at all */
+	RING_COPY_STATES,
 };
 
 enum ring_copy_flags {
@@ -99,6 +103,7 @@ enum ring_copy_flags {
 			      << 3, /* fast was wanted and is not to be had any more */
 	RING_COPY_TAKEN_SEGV = 1u << 4, /* another handler stands where ours was */
 	RING_COPY_TAKEN_BUS = 1u << 5,
+	RING_COPY_FLAGS = 0x3f,
 };
 
 /* What becomes of the CPU timers that were asked for. */

@@ -393,6 +393,14 @@ status 6" ]
 	compression-level 0
 	compression-level 23
 	compression-level x
+	warmup -1
+	warmup nan
+	warmup NaN
+	warmup inf
+	warmup infinity
+	warmup 1e99
+	warmup later
+	warmup 10parsecs
 	pid 0
 	pid -1
 	pid abc
@@ -400,7 +408,28 @@ status 6" ]
 	END
     run -129 record --freq= -- touch started
     run -129 record --pid= -- touch started
+    run -129 record --warmup= -- touch started
     [ ! -e started ]
+}
+
+@test "a word that is none of the option's is refused, and the words named: 129" {
+    local value
+    for value in "" slow FAST auto,fast 'auto|fast' 1; do
+        run -129 --separate-stderr record "--copy=$value" -- touch started
+        [ -z "$output" ]
+        [ "$stderr" = "pystack: record: option --copy: '$value' is none of auto|fast|syscall; see 'pystack record --help'" ]
+    done
+    [ ! -e started ]
+}
+
+# What they are for: tests/python/takeover.bats.
+@test "how a thread would copy is accepted where the sampler is a task" {
+    local option
+    for option in --copy=auto --copy=fast --copy=syscall --warmup=0 --warmup=0s \
+        --warmup=1.5s --warmup=2m; do
+        run -3 --separate-stderr record "$option" -- "$PYTHON" "$apps/known.py" 0.1 3
+        [[ $stderr =~ $end_line ]]
+    done
 }
 
 @test "a rate above the highest is lowered, or refused when strict" {

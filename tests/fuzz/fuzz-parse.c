@@ -14,6 +14,7 @@ static void fuzz_numbers(const char *text)
 {
 	static const uint64_t limits[] = { 9, 255, UINT32_MAX, INT64_MAX, UINT64_MAX };
 	uint64_t number;
+	unsigned index;
 	int64_t ns;
 
 	for (size_t i = 0; i < sizeof(limits) / sizeof(limits[0]); i++)
@@ -23,6 +24,11 @@ static void fuzz_numbers(const char *text)
 	if (parse_duration(text, &ns) == 0)
 		fuzz_require(ns >= 1 && ns <= 9000000000000000000,
 			"a duration within bounds");
+	if (parse_duration_or_none(text, &ns) == 0)
+		fuzz_require(ns >= 0 && ns <= 9000000000000000000,
+			"a duration within bounds, or none");
+	if (parse_word(text, "auto|fast|syscall", &index) == 0)
+		fuzz_require(index < 3, "one of three words");
 	if (parse_rate(text, &ns) == 0)
 		fuzz_require(
 			ns >= 1 && ns <= 3600ll * 1000000000, "a rate within bounds");

@@ -99,6 +99,13 @@ static void feed_pieces(
 	}
 }
 
+/* The path of a mapping may be anything too. */
+static void name_mapping(uint64_t address, struct buf *name, void *context)
+{
+	(void)context;
+	buf_add(name, &address, sizeof(address));
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct session s = { .w = begin_file() };
@@ -109,12 +116,18 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		return 0;
 	}
 	s.d = decoder_new(s.w, 1, &next_thread, (enum py_linetable_kind)(data[0] & 3));
+	decoder_set_namer(s.d, name_mapping, NULL);
 	decoder_stop_at_cut(s.d, ++s.asked);
 	feed_pieces(&s, data + 1, size - 1, 1 + (size_t)(data[0] >> 2) * 40);
 	for (size_t i = 0; decoder_thread_at(s.d, i) != NULL; i++)
 		if (decoder_thread_at(s.d, i)->file_thread != 0)
 			decoder_name_thread(s.d, decoder_thread_at(s.d, i),
 				REC_NAME_THREADING, "name");
+	if (decoder_copy(s.d) != NULL) {
+		struct file_copy again = *decoder_copy(s.d);
+
+		decoder_tell_copy(s.d, &again);
+	}
 	/* In the middle of things, as when no cut came. */
 	move(&s);
 	decoder_close_runs(s.d);

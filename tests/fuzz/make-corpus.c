@@ -77,6 +77,8 @@ static void add_rest(struct buf *b)
 {
 	add_record(b, FILE_GAP, "uuuu", U(1), U(200), U(300), U(1));
 	add_record(b, FILE_CLOCK, "uuu", U(1), U(200), U(300));
+	add_record(b, FILE_COPY, "uuuuuutut", U(1), U(200), U(RING_COPY_BY_SYSCALL),
+		U(RING_COPY_FLAGS), U(9), U(0x5000), "/lib/taker.so", U(1), "");
 	add_record(b, FILE_MARK, "ut", U(2100), "a mark");
 	add_record(b, FILE_CPU, "uuuuu", U(1), U(20), U(9000), U(4), U(FILE_CPU_ANEW));
 	add_record(b, FILE_COUNTERS, "uutu", U(1), U(1), "ticks", U(500));
@@ -210,6 +212,8 @@ static void make_rings(void)
 		add_record(&b, REC_TICKS, "uuuuuuuu", U(0), U(10), U(1000), U(10), U(0),
 			U(2), U(3), U(4));
 		add_record(&b, REC_CUT, "uuu", U(10), U(6000), U(1));
+		add_record(&b, REC_COPY, "uuuuu", U(RING_COPY_BY_SYSCALL),
+			U(RING_COPY_FLAGS), U(0x5000), U(1), U(6000));
 		add_record(&b, REC_GAP, "uuu", U(1100), U(1200), U(REC_GAP_DISABLED));
 		add_record(&b, REC_CPU, "uuuuu", U(1), U(0), U(200000), U(6),
 			U(REC_CPU_ANEW));

@@ -6,6 +6,13 @@ here=$TOP_SRCDIR/tests/python
 apps=$here/apps
 tools=$TOP_BUILDDIR/tests/python
 
+# Whole files can be run with one isolation: TEST_ISOLATION=thread.
+force_isolation() { # auto|task|thread
+    export TEST_ISOLATION=$1 FORCED_PYSTACK=${FORCED_PYSTACK:-$PYSTACK}
+    PYSTACK=$here/forced.sh
+}
+[ -z "${TEST_ISOLATION-}" ] || force_isolation "$TEST_ISOLATION"
+
 # Every CPython that pystack samples, found here: "VERSION PATH" a line.
 pythons() {
     local root path

@@ -139,6 +139,16 @@ static inline void dump_record(struct buf *b, const struct file_record *r)
 		buf_printf(b, "phase %u is %u from %" PRIu64, r->phase.segment,
 			r->phase.phase, r->phase.tick);
 		break;
+	case FILE_COPY:
+		buf_printf(b,
+			"copy %u at %" PRIu64 " state %u flags %u warmup %" PRIu64,
+			r->copy.segment, r->copy.mono_ns, r->copy.state, r->copy.flags,
+			r->copy.warmup_ns);
+		for (size_t i = 0; i < 2; i++) {
+			buf_printf(b, " owner %" PRIx64, r->copy.owner[i]);
+			dump_text(b, &r->copy.mapping[i]);
+		}
+		break;
 	case FILE_GAP:
 		buf_printf(b, "gap %u from %" PRIu64 " to %" PRIu64 " reason %u",
 			r->gap.segment, r->gap.from_ns, r->gap.to_ns, r->gap.reason);

@@ -88,7 +88,7 @@ tests_unit_t_fault_LDFLAGS = $(AM_LDFLAGS) \
 	-Wl,--defsym=core_fixups_begin=__start_core_fixups \
 	-Wl,--defsym=core_fixups_end=__stop_core_fixups
 tests_unit_t_fault_LDADD =
-tests_unit_t_kept_SOURCES = tests/unit/t-kept.c lib/core/kept.c lib/core/copy.c
+tests_unit_t_kept_SOURCES = tests/unit/t-kept.c lib/core/kept.c
 tests_unit_t_kept_LDADD =
 tests_unit_t_walk_SOURCES = tests/unit/t-walk.c lib/core/walk.c lib/core/copy.c \
 	lib/core/fault-x86-64-sig.c

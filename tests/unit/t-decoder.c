@@ -168,6 +168,115 @@ static void test_states(void)
 	buf_done(&out);
 }
 
+/* How memory is read. */
+
+static unsigned named;
+
+static void name_mapping(uint64_t address, struct buf *name, void *context)
+{
+	named++;
+	if (context == &named && address == 0x5000)
+		buf_add_str(name, "/lib/taker.so");
+}
+
+static void add_copy(
+	struct buf *b, uint64_t state, uint64_t flags, uint64_t segv, uint64_t bus)
+{
+	add_record(b, REC_COPY, "uuuuu", state, flags, segv, bus, U(77));
+}
+
+static bool move_to_memory(struct session *s)
+{
+	struct file_segment segment = { .segment = 1, .why = FILE_WHY_SPAWN };
+	static const struct file_summary nothing = { 0 };
+	struct file_writer *other;
+
+	if (file_writer_open_memory(1, &other, &s->err) != 0)
+		return false;
+	file_writer_segment(other, &segment);
+	decoder_move(s->d, other, 1);
+	(void)file_writer_publish(s->w, &s->err);
+	(void)file_writer_close(s->w, &nothing, &s->err);
+	s->w = other;
+	return true;
+}
+
+static void are_lines(const char *text, const char *const *lines, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		if (!tap_ok(strstr(text, lines[i]) != NULL, "%.*s",
+			    (int)strlen(lines[i]) - 1, lines[i]))
+			printf("# %s", text);
+}
+
+static void test_copies(void)
+{
+	static const struct file_summary nothing = { 0 };
+	static const char *const before[] = {
+		"copy 1 at 77 state 2 flags 7 warmup 0 owner 0 '' owner 0 ''\n",
+		"copy 1 at 77 state 3 flags 7 warmup 0 owner 0 '' owner 0 ''\n",
+		"copy 1 at 77 state 1 flags 31 warmup 0 owner 5000 '/lib/taker.so' "
+		"owner 0 ''\n",
+		"copy 1 at 77 state 1 flags 63 warmup 0 owner 5000 '/lib/taker.so' "
+		"owner 1 ''\n",
+	};
+	static const char *const after[] = {
+		"copy 1 at 77 state 1 flags 63 warmup 0 owner 5000 '/lib/taker.so' "
+		"owner 1 ''\n",
+		"copy 1 at 99 state 4 flags 63 warmup 12 owner 5000 '/lib/taker.so' "
+		"owner 6000 ''\n",
+	};
+	struct file_copy last = { .mono_ns = 99,
+		.state = RING_COPY_STOPPED,
+		.flags = RING_COPY_FLAGS,
+		.warmup_ns = 12,
+		.owner = { 0x5000, 0x6000 } };
+	struct buf in = BUF_INIT(1 << 20), first = BUF_INIT(DUMP_MAX_BYTES),
+		   second = BUF_INIT(DUMP_MAX_BYTES), bytes = BUF_INIT(0),
+		   whole = BUF_INIT(DUMP_MAX_BYTES);
+	struct session s;
+
+	session_begin(&s, PY_LINES_LOCATIONS);
+	decoder_set_namer(s.d, name_mapping, &named);
+	tap_ok(decoder_copy(s.d) == NULL, "of a task nothing is told");
+	add_copy(&in, RING_COPY_WARMUP, 7, 0, 0);
+	add_copy(&in, RING_COPY_BY_LOAD, 7, 0, 0);
+	add_copy(&in, RING_COPY_BY_SYSCALL, 7 | 8 | RING_COPY_TAKEN_SEGV, 0x5000, 0);
+	add_copy(&in, RING_COPY_BY_SYSCALL, RING_COPY_FLAGS, 0x5000, 1);
+	tap_is(feed(&s, in.data, in.size), (int64_t)in.size,
+		"ways to read memory are read");
+	tap_ok(decoder_copy(s.d) != NULL &&
+			decoder_copy(s.d)->state == RING_COPY_BY_SYSCALL &&
+			strcmp(decoder_owner(s.d, 0), "/lib/taker.so") == 0 &&
+			decoder_owner(s.d, 1)[0] == '\0',
+		"the last one is known");
+	tap_is(named, 1, "an owner is looked for once, and where it is an address");
+	if (!tap_ok(move_to_memory(&s), "another file"))
+		return;
+	decoder_tell_copy(s.d, &last);
+	tap_is(named, 2, "a new owner is looked for");
+	buf_clear(&in);
+	for (unsigned i = 0; i < 252; i++)
+		add_copy(&in, i % 2 + 1, 0, i + 2, 0);
+	tap_is(feed(&s, in.data, in.size), (int64_t)in.size,
+		"there are more than will ever be");
+	buf_clear(&in);
+	add_copy(&in, 1, 0, 0, 0);
+	tap_is(feed(&s, in.data, in.size), -E_BADFORMAT, "but not without end");
+	decoder_free(s.d);
+	(void)file_writer_take(s.w, &nothing, &bytes, &s.err);
+	read_bytes(scratch("file"), &whole);
+	(void)dump_bytes(whole.data, whole.size, &first, &s.err);
+	(void)dump_bytes(bytes.data, bytes.size, &second, &s.err);
+	are_lines(buf_text(&first), before, sizeof(before) / sizeof(before[0]));
+	are_lines(buf_text(&second), after, sizeof(after) / sizeof(after[0]));
+	buf_done(&in);
+	buf_done(&first);
+	buf_done(&second);
+	buf_done(&bytes);
+	buf_done(&whole);
+}
+
 static void add_recording(struct buf *b)
 {
 	add_record(b, REC_CLOCK, "uu", U(5000), U(1000));
@@ -813,6 +922,11 @@ static const struct bad_record bad_records[] = {
 	{ "more threads than there are", REC_TICKS, 8, { 0, 1, 0, 1, REC_TICKS_SUBSET, 5, 6, 0 }, "" },
 	{ "a phase that there is not", REC_PHASE, 2, { 3, 0 }, "" },
 	{ "a phase without a tick", REC_PHASE, 1, { 1 }, "" },
+	{ "memory read in a way that there is not", REC_COPY, 5, { RING_COPY_STATES, 0, 0, 0, 5 }, "" },
+	{ "memory read in a huge way", REC_COPY, 5, { HUGE, 0, 0, 0, 5 }, "" },
+	{ "flags of reading that there are not", REC_COPY, 5, { 1, RING_COPY_FLAGS + 1, 0, 0, 5 }, "" },
+	{ "a way to read without its time", REC_COPY, 4, { 1, 1, 2, 3 }, "" },
+	{ "a way to read, cut", REC_COPY, 1, { 1 }, "" },
 	{ "ticks with huge flags", REC_TICKS, 6, { 0, 1, 0, 1, HUGE, 0 }, "" },
 	{ "more late ticks than ticks", REC_TICKS, 8, { 0, 1, 0, 1, 0, 2, 0, 0 }, "" },
 	{ "too many late ticks", REC_TICKS, 8, { 0, 1 << 20, 0, 1, 0, 65537, 0, 0 }, "" },
@@ -1135,6 +1249,7 @@ int main(void)
 {
 	scratch_begin();
 	test_states();
+	test_copies();
 	test_good();
 	test_cut_anywhere();
 	test_long_string();

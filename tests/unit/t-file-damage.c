@@ -425,6 +425,8 @@ static void test_longer_records(void)
 		"new");
 	add_record(&b, FILE_PHASE, "uuup", U(1), U(2), U(0), "new");
 	add_record(&b, FILE_MARK, "utp", U(5), "text", "new");
+	add_record(&b, FILE_COPY, "uuuuuututp", U(1), U(2), U(3), U(4), U(5), U(6),
+		"/lib/x.so", U(7), "", "new");
 	add_record(&b, FILE_GAP, "uuuup", U(1), U(1), U(2), U(0), "new");
 	add_record(&b, FILE_CLOCK, "uuup", U(1), U(1), U(2), "new");
 	add_record(&b, FILE_COUNTERS, "uup", U(1), U(0), "new");
@@ -441,6 +443,7 @@ static void test_longer_records(void)
 		"cpu 1 tick 1 ns 1 runs 1\n"
 		"phase 1 is 2 from 0\n"
 		"mark 5 'text'\n"
+		"copy 1 at 2 state 3 flags 4 warmup 5 owner 6 '/lib/x.so' owner 7 ''\n"
 		"gap 1 from 1 to 2 reason 0\n"
 		"clock 1 mono 1 real 2\n"
 		"counters 1\n"
@@ -573,6 +576,13 @@ static const struct bad_record bad_records[] = {
 	{ "ticks of more threads than there are", FILE_TICKS, "uuuuuuuuu", { 1, 100, 2, 0, 5, FILE_TICKS_SUBSET, 5, 6, 0 }, NULL },
 	{ "a phase of no segment", FILE_PHASE, "uuu", { 0, 1, 1 }, NULL },
 	{ "a phase without a tick", FILE_PHASE, "uu", { 1, 1 }, NULL },
+	{ "copies of no segment", FILE_COPY, "uuuuuuuuu", { 0, 1, 1, 1, 0, 0, 0, 0, 0 }, NULL },
+	{ "copies of a segment that is not there", FILE_COPY, "uuuuuuuuu", { 2, 1, 1, 1, 0, 0, 0, 0, 0 }, NULL },
+	{ "copies in a state beyond a byte", FILE_COPY, "uuuuuuuuu", { 1, 1, 256, 1, 0, 0, 0, 0, 0 }, NULL },
+	{ "copies with flags beyond 32 bits", FILE_COPY, "uuuuuuuuu", { 1, 1, 1, 1ull << 32, 0, 0, 0, 0, 0 }, NULL },
+	{ "copies with an owner's name beyond the record", FILE_COPY, "uuuuuuup", { 1, 1, 1, 1, 0, 5, 9 }, "/lib" },
+	{ "copies with an owner's name of the largest length", FILE_COPY, "uuuuuuup", { 1, 1, 1, 1, 0, 5, UINT64_MAX }, "/lib" },
+	{ "copies with one owner of two", FILE_COPY, "uuuuuuu", { 1, 1, 1, 1, 0, 0, 0 }, NULL },
 	{ "CPU time at a tick too late", FILE_CPU, "uuuu", { 1, UINT64_MAX, 1, 0 }, NULL },
 	{ "CPU time cut", FILE_CPU, "uuu", { 1, 1, 1 }, NULL },
 	{ "a gap of a segment that is not there", FILE_GAP, "uuuu", { 2, 0, 1, 0 }, NULL },

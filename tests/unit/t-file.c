@@ -181,6 +181,10 @@ static void write_samples(struct file_writer *w)
 	struct file_mark mark = { 1700000000000000001, text("a mark\x1b") };
 	struct file_gap gap = { 1, 5, UINT64_MAX, REC_GAP_STOPPED };
 	struct file_phase phase = { 1, REC_PHASE_FINALIZING, 120 };
+	struct file_copy copy = { 1, 1500, RING_COPY_BY_SYSCALL, RING_COPY_FLAGS, 7,
+		{ 0x7f0000001234, UINT64_MAX }, { text("/lib/a b.so"), text("") } };
+	struct file_copy unknown = { 2, UINT64_MAX, 255, UINT32_MAX, UINT64_MAX,
+		{ 0, 1 }, { text(""), text("\xff") } };
 	struct file_clock clock = { 1, 1000000000, 1700000000000000000 };
 	struct file_counter counters[] = { { text("ticks"), 50 },
 		{ text("new one"), UINT64_MAX } };
@@ -198,6 +202,8 @@ static void write_samples(struct file_writer *w)
 	file_writer_cpu(w, 1, &anew);
 	file_writer_cpu(w, 2, &cpu_of_other);
 	file_writer_gap(w, &gap);
+	file_writer_copy(w, &copy);
+	file_writer_copy(w, &unknown);
 	file_writer_phase(w, &phase);
 	file_writer_mark(w, &mark);
 	file_writer_clock(w, &clock);
@@ -268,6 +274,10 @@ static void test_round_trip(void)
 		"cpu 7 tick 0 ns 18446744073709551615 runs 18446744073709551615 "
 		"flags 2 delay 18446744073709551615 lost 18446744073709551615\n"
 		"gap 1 from 5 to 18446744073709551615 reason 2\n"
+		"copy 1 at 1500 state 1 flags 63 warmup 7 owner 7f0000001234 '/lib/a b.so' "
+		"owner ffffffffffffffff ''\n"
+		"copy 2 at 18446744073709551615 state 255 flags 4294967295 "
+		"warmup 18446744073709551615 owner 0 '' owner 1 '\xff'\n"
 		"mark 1700000000000000001 'a mark\x1b'\n"
 		"clock 1 mono 1000000000 real 1700000000000000000\n"
 		"counters 1 'ticks'=50 'new one'=18446744073709551615\n"

@@ -196,6 +196,63 @@ static void test_duration(void)
 		sizeof(no_numbers) / sizeof(no_numbers[0]));
 }
 
+static void test_duration_or_none(void)
+{
+	static const struct unit_case cases[] = {
+		{ "0", 0, 0 },
+		{ "0s", 0, 0 },
+		{ "0.0ms", 0, 0 },
+		{ "0.0001us", 0, 0 },
+		{ "15s", 0, 15000000000 },
+		{ "9000000001", -ERANGE, 0 },
+		{ "1e400", -ERANGE, 0 },
+		{ "-0", -EINVAL, 0 },
+		{ "-1s", -EINVAL, 0 },
+		{ "", -EINVAL, 0 },
+		{ "s", -EINVAL, 0 },
+		{ "nan", -EINVAL, 0 },
+		{ "NaNs", -EINVAL, 0 },
+		{ "inf", -EINVAL, 0 },
+		{ "infinity", -EINVAL, 0 },
+		{ "soon", -EINVAL, 0 },
+	};
+
+	check_units("duration or none", parse_duration_or_none, cases,
+		sizeof(cases) / sizeof(cases[0]));
+}
+
+static void test_words(void)
+{
+	static const struct {
+		const char *text;
+		const char *list;
+		int code;
+		unsigned index;
+	} cases[] = {
+		{ "auto", "auto|fast|syscall", 0, 0 },
+		{ "fast", "auto|fast|syscall", 0, 1 },
+		{ "syscall", "auto|fast|syscall", 0, 2 },
+		{ "one", "one", 0, 0 },
+		{ "a", "ab|a", 0, 1 },
+		{ "", "auto|fast", -EINVAL, 0 },
+		{ "aut", "auto|fast", -EINVAL, 0 },
+		{ "autos", "auto|fast", -EINVAL, 0 },
+		{ "AUTO", "auto|fast", -EINVAL, 0 },
+		{ "auto|fast", "auto|fast", -EINVAL, 0 },
+		{ "|", "auto|fast", -EINVAL, 0 },
+		{ "fast ", "auto|fast", -EINVAL, 0 },
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		unsigned index = UNTOUCHED;
+		int code = parse_word(cases[i].text, cases[i].list, &index);
+
+		tap_ok(code == cases[i].code &&
+				index == (code == 0 ? cases[i].index : UNTOUCHED),
+			"word '%s' of %s", cases[i].text, cases[i].list);
+	}
+}
+
 static void test_rate(void)
 {
 	static const struct unit_case cases[] = {
@@ -261,6 +318,8 @@ int main(void)
 	test_number();
 	test_small_numbers();
 	test_duration();
+	test_duration_or_none();
+	test_words();
 	test_rate();
 	test_size();
 	test_sizes_or_durations();

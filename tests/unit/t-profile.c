@@ -933,6 +933,64 @@ static void test_phases(void)
 	profile_free(p);
 }
 
+static struct file_copy copy_of(uint64_t mono_ns, uint32_t state, uint32_t flags,
+	uint64_t segv, const char *name)
+{
+	return (struct file_copy){ .segment = 1,
+		.mono_ns = mono_ns,
+		.state = state,
+		.flags = flags,
+		.warmup_ns = 100 - mono_ns,
+		.owner = { segv, 0 },
+		.mapping = { text(name), text("") } };
+}
+
+/* How a thread read memory: what changed, and what is told again. */
+static void test_copies(void)
+{
+	struct recording r = begin("copies");
+	const struct file_copy told[] = {
+		copy_of(10, RING_COPY_WARMUP, 7, 0, ""),
+		copy_of(20, RING_COPY_WARMUP, 7, 0, ""), /* again */
+		copy_of(30, RING_COPY_BY_LOAD, 7, 0, ""),
+		copy_of(40, RING_COPY_BY_SYSCALL, 31, 0x5000, "/lib/taker.so"),
+		/* Told again, when the program is gone. */
+		copy_of(50, RING_COPY_BY_SYSCALL, 31, 0x5000, ""),
+	};
+
+	for (size_t i = 0; i < sizeof(told) / sizeof(told[0]); i++)
+		file_writer_copy(r.w, &told[i]);
+	end_recording(&r);
+	struct profile *p = load("copies");
+	const struct model_segment *s = model_segment(p->model, 0);
+	const struct model_copy *now = model_copy_now(s);
+
+	tap_ok(!model_is_thread(s), "no attribute: it was a task");
+	tap_is((int64_t)s->copy_count, 3, "three changes");
+	if (tap_ok(now != NULL && s->copy_count == 3, "the last one")) {
+		tap_ok(s->copies[0].mono_ns == 10 && s->copies[0].warmup_ns == 80,
+			"the warm-up has its first time and its last rest");
+		tap_ok(now->mono_ns == 40 && now->state == RING_COPY_BY_SYSCALL &&
+				now->flags == 31 && now->owner[0] == 0x5000 &&
+				strcmp(now->mapping[0], "/lib/taker.so") == 0 &&
+				now->mapping[1][0] == '\0',
+			"a name that was known stays");
+	}
+	profile_free(p);
+	r = begin("copies");
+	for (unsigned i = 0; i < 1000; i++) {
+		struct file_copy c = copy_of(i, i % 4, 0, i, "/lib/x.so");
+
+		file_writer_copy(r.w, &c);
+	}
+	end_recording(&r);
+	p = load("copies");
+	s = model_segment(p->model, 0);
+	tap_ok(s->copy_count == 64 && model_copy_now(s)->owner[0] == 999,
+		"of too many the first ones and the last are kept");
+	profile_free(p);
+}
+
 /* What the kernel says of a thread besides its CPU time. */
 static void test_accounts(void)
 {
@@ -984,6 +1042,7 @@ int main(void)
 	test_gc();
 	test_subset();
 	test_phases();
+	test_copies();
 	test_accounts();
 	test_parts();
 	test_two_recordings();

@@ -5,7 +5,8 @@ under.py CONDITION... -- SCRIPT ARGUMENTS...
 
 ACTION:CALL,CALL...  a seccomp filter that does ACTION (kill, kill-thread, trap, errno, log,
                      trace) at these calls, given by number or name
-ACTION:CALL:N:VALUE  the same at this call when its argument N (from 0) has bits of VALUE
+ACTION:CALL:N:VALUE  the same at this call when its argument N (from 0) has bits of VALUE;
+                     !VALUE: when it has none of them
 mdwe                 PR_SET_MDWE: no memory that is writable and executable, ever
 mlock, mlock-new     mlockall(MCL_CURRENT | MCL_FUTURE), or for what is mapped from now on
 undumpable           PR_SET_DUMPABLE 0
@@ -13,6 +14,7 @@ subreaper            PR_SET_CHILD_SUBREAPER
 memlock=KIB, as=KIB  these limits, beyond what is locked or mapped now
 nproc=N              this limit
 uid=N                become this user (given up as a whole)
+exec                 execute SCRIPT, a command, instead of running it
 """
 import ctypes
 import os
@@ -29,6 +31,7 @@ CALLS = {
     "openat": 257, "ppoll": 271, "prlimit64": 302, "kcmp": 312, "seccomp": 317,
     "memfd_create": 319, "pidfd_open": 434, "clone3": 435, "close_range": 436,
     "capset": 126, "chroot": 161, "fchdir": 81, "sched_setaffinity": 203,
+    "process_vm_readv": 310, "pwritev": 296, "unshare": 272,
     "clock_gettime": 228, "execve": 59, "readlinkat": 267, "close": 3, "munlock": 150,
 }
 ACTIONS = {"kill": 0x80000000, "kill-thread": 0, "trap": 0x30000, "errno": 0x50001,
@@ -59,9 +62,10 @@ def install(text):
     action = ACTIONS[parts[0]]
     program = code((LOAD, 0, 0, 0))
     if len(parts) == 4:
-        at, bits = int(parts[2]), int(parts[3], 0)
+        at, bits = int(parts[2]), int(parts[3].lstrip("!"), 0)
+        none = parts[3].startswith("!")
         program += code((EQUAL, 0, 3, number(parts[1])), (LOAD, 0, 0, 16 + 8 * at),
-                        (ANY_BIT, 0, 1, bits), (RETURN, 0, 0, action))
+                        (ANY_BIT, none, not none, bits), (RETURN, 0, 0, action))
     else:
         for call in parts[1].split(","):
             program += code((EQUAL, 0, 1, number(call)), (RETURN, 0, 0, action))
@@ -126,8 +130,13 @@ import faulthandler, math, unicodedata, select, signal, threading, time  # noqa:
 end = sys.argv.index("--")
 conditions = sys.argv[1:end]
 sys.argv = sys.argv[end + 1:]
-with open(sys.argv[0], "rb") as source:
-    script = compile(source.read(), sys.argv[0], "exec")
+script = None
+if "exec" not in conditions:
+    with open(sys.argv[0], "rb") as source:
+        script = compile(source.read(), sys.argv[0], "exec")
 for condition in conditions:
-    apply(condition)
+    if condition != "exec":
+        apply(condition)
+if "exec" in conditions:
+    os.execvp(sys.argv[0], sys.argv)
 exec(script, {"__name__": "__main__"})
