@@ -450,32 +450,6 @@ RARE static void end_all(struct core *c)
 			timers_end(c, &c->threads[i]);
 }
 
-/* Masks and filters change: one thread after the other is looked at again. */
-RARE static void check_one(struct core *c)
-{
-	struct timers *m = &c->timers;
-	struct standing own;
-
-	if (c->now_ns - m->checked_ns < CHECK_NS || c->thread_count == 0)
-		return;
-	m->checked_ns = c->now_ns;
-	m->next_checked = (m->next_checked + 1) % c->thread_count;
-	struct thread *t = &c->threads[m->next_checked];
-
-	if (t->id == 0)
-		return;
-	/* What was put on all threads is on this one, too. */
-	if (standing_of(c, m->tid, &own) &&
-		(own.mode != m->mode || own.filters != m->filters)) {
-		end_all(c);
-		tell(c, RING_TIMER_FILTERED, 0);
-	} else if (t->timer == 0) {
-		timers_begin(c, t);
-	} else if (!may_have_timer(c, t)) {
-		timers_end(c, t);
-	}
-}
-
 /* --- the handler --- */
 
 extern const unsigned char core_prof_begin[] __attribute__((visibility("hidden")));
@@ -601,6 +575,51 @@ RARE static bool take_out(struct core *c)
 
 	(void)exchange(&back, &out);
 	return false;
+}
+
+/*
+ * A signal of a timer that is deleted may lie in a thread that blocks it now, for
+ * whoever asks what is pending there.
+ */
+RARE static void drop_queued(struct core *c)
+{
+	struct sigaction_raw action, out;
+
+	if (!take_out(c))
+		return;
+	make_action(c->timers.page, &action);
+	if (exchange(&action, &out) < 0 || out.handler == HANDLER_DEFAULT)
+		return;
+	/* Somebody came between the two; timers_look() sees it. */
+	action = out;
+	(void)exchange(&action, &out);
+}
+
+/* Masks and filters change: one thread after the other is looked at again. */
+RARE static void check_one(struct core *c)
+{
+	struct timers *m = &c->timers;
+	struct standing own;
+
+	if (c->now_ns - m->checked_ns < CHECK_NS || c->thread_count == 0)
+		return;
+	m->checked_ns = c->now_ns;
+	m->next_checked = (m->next_checked + 1) % c->thread_count;
+	struct thread *t = &c->threads[m->next_checked];
+
+	if (t->id == 0)
+		return;
+	/* What was put on all threads is on this one, too. */
+	if (standing_of(c, m->tid, &own) &&
+		(own.mode != m->mode || own.filters != m->filters)) {
+		end_all(c);
+		tell(c, RING_TIMER_FILTERED, 0);
+	} else if (t->timer == 0) {
+		timers_begin(c, t);
+	} else if (!may_have_timer(c, t)) {
+		timers_end(c, t);
+		drop_queued(c);
+	}
 }
 
 /* Can the handler read memory?  This thread has the same filters. */
