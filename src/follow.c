@@ -94,6 +94,7 @@ static const char *const counter_names[RING_COUNTERS] = {
 	[RING_TIMER_OVERRUNS] = "timer-overruns",
 	[RING_TIMER_LOST] = "timer-lost",
 	[RING_TIMER_YIELDED] = "timer-yielded",
+	[RING_TIMER_INTERRUPTED] = "timer-interrupted",
 };
 
 /* --- the ring --- */

@@ -179,6 +179,17 @@ void rec_say_end(struct recorder *r)
 		(unsigned long long)c[RING_APPROXIMATE],
 		(unsigned long long)c[RING_LATE], buf_text(&faults),
 		rec_overhead(r, &r->stats));
+	if (c[RING_TIMER_LOST] != 0)
+		msg_info("CPU timers: %llu of %llu samples found no room",
+			(unsigned long long)c[RING_TIMER_LOST],
+			(unsigned long long)(c[RING_TIMER_LOST] +
+					     c[RING_TIMER_SAMPLES] +
+					     c[RING_TIMER_OVERRUNS]));
+	if (c[RING_TIMER_INTERRUPTED] != 0)
+		msg_info(
+			"CPU timers: %llu system calls of the program may have said EINTR for "
+			"them, as it was stopped and went on (see pystack-record(1))",
+			(unsigned long long)c[RING_TIMER_INTERRUPTED]);
 	if (r->stats.samples == 0)
 		say_why_empty(r);
 	say_strangers(r);

@@ -564,8 +564,8 @@ RARE bool timers_stop(struct core *c);
 struct timer_buffer *timers_buffer(struct core *c, uint32_t number);
 
 /* prof.c, called by the handler in a thread of the program.  info: siginfo of a timer
- * of ours. */
-long core_prof(const void *info, struct timer_state *state);
+ * of ours; context: the thread's ucontext. */
+long core_prof(const void *info, struct timer_state *state, const void *context);
 /* The instruction that a word of a buffer stands for, as py_frame has it. */
 uint64_t prof_instr(const struct py_layout *l, uint64_t code, uint32_t word);
 

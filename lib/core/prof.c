@@ -232,7 +232,24 @@ struct siginfo_timer {
 	uint64_t cookie;
 };
 
-long core_prof(const void *info, struct timer_state *state)
+/*
+ * Has it come at the end of a system call that says EINTR?  No timer cuts a call short,
+ * but one that a stop has ended, to begin again, does not once a handler runs.
+ */
+static bool comes_with_eintr(const struct core *c, const void *context)
+{
+	uint8_t call[ARCH_CALL_BYTES] = { 0 };
+	uint64_t behind = arch_behind_eintr(context);
+	struct iovec_raw mine = { (uint64_t)(uintptr_t)call, sizeof(call) };
+	struct iovec_raw theirs = { behind - sizeof(call), sizeof(call) };
+
+	return behind != 0 &&
+	       SYS6(__NR_process_vm_readv, c->args.program_pid, &mine, 1, &theirs, 1,
+		       0) == sizeof(call) &&
+	       arch_is_call(call);
+}
+
+long core_prof(const void *info, struct timer_state *state, const void *context)
 {
 	const struct siginfo_timer *si = info;
 	struct core *c = (void *)(uintptr_t)state->core;
@@ -242,8 +259,10 @@ long core_prof(const void *info, struct timer_state *state)
 		return 1;
 	__atomic_store_n(&b->inside, 1, __ATOMIC_SEQ_CST);
 	/* A buffer that was given to another thread has another timer. */
-	if (__atomic_load_n(&b->live, __ATOMIC_SEQ_CST) != 0 && b->timer == si->timer)
+	if (__atomic_load_n(&b->live, __ATOMIC_SEQ_CST) != 0 && b->timer == si->timer) {
+		b->interrupted += comes_with_eintr(c, context);
 		take(c, b, si->overrun > 0 ? (uint32_t)si->overrun : 0);
+	}
 	__atomic_store_n(&b->inside, 0, __ATOMIC_RELEASE);
 	return 1;
 }

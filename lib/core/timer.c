@@ -234,7 +234,7 @@ static void send(struct core *c, const struct thread *t, const struct timer_buff
 static void drain(struct core *c, const struct thread *t, struct timer_buffer *b)
 {
 	struct timer_sample s;
-	uint64_t lost = b->lost;
+	uint64_t lost = b->lost, interrupted = b->interrupted;
 
 	while (timer_next(b, &s)) {
 		send(c, t, b, &s);
@@ -246,6 +246,8 @@ static void drain(struct core *c, const struct thread *t, struct timer_buffer *b
 		timer_skip(b);
 	count(c, RING_TIMER_LOST, lost - b->lost_told);
 	b->lost_told = lost;
+	count(c, RING_TIMER_INTERRUPTED, interrupted - b->interrupted_told);
+	b->interrupted_told = interrupted;
 }
 
 static void drain_all(struct core *c)
@@ -369,6 +371,7 @@ RARE static void fill_buffer(
 	b->full = 0;
 	b->tail = b->head;
 	b->lost_told = b->lost;
+	b->interrupted_told = b->interrupted;
 }
 
 /* Returns 0 or a negative errno. */
@@ -696,6 +699,10 @@ RARE static void start(struct core *c)
 	m->secret = (uint32_t)(mix(next_random(m), c->args.arena) >> 16) | 1;
 	int r = try_read(c);
 
+	if ((c->args.avoid & CORE_AVOID_TIMERS) != 0) {
+		tell(c, RING_TIMER_REFUSED, SYS_EPERM);
+		return;
+	}
 	if (r != 0) {
 		tell(c, RING_TIMER_NO_READ, -r);
 		return;

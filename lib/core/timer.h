@@ -38,7 +38,7 @@ struct timer_buffer {
 	uint32_t max_frames;
 	int32_t timer; /* the kernel's number */
 	uint32_t live; /* the handler may write */
-	uint64_t lost_told;
+	uint64_t lost_told, interrupted_told;
 
 	/* Written by the sampler. */
 	__attribute__((aligned(64))) uint64_t tail;
@@ -47,8 +47,9 @@ struct timer_buffer {
 	__attribute__((aligned(64))) uint32_t inside;
 	uint32_t full; /* samples without room since the last that had some */
 	uint64_t head;
-	uint64_t lost;   /* expirations without room */
-	uint64_t absent; /* and those at which the thread had no Python frames */
+	uint64_t lost;        /* expirations without room */
+	uint64_t interrupted; /* system calls that said EINTR as the signal came */
+	uint64_t absent;      /* and those at which the thread had no Python frames */
 	uint64_t window_at;
 	uint32_t window_bytes;
 

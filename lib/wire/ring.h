@@ -180,6 +180,8 @@ enum ring_counter {
 	RING_TIMER_OVERRUNS, /* expirations that came together with another one */
 	RING_TIMER_LOST,     /* samples without room, overruns included */
 	RING_TIMER_YIELDED,  /* times the timers stood aside for another SIGPROF user */
+	RING_TIMER_INTERRUPTED, /* system calls that said EINTR as a timer's signal came
+				 */
 	RING_COUNTERS,
 };
 
