@@ -389,27 +389,28 @@ static bool kernel_spares_program(void)
 /* A task, or where its filters do not let it have one, but a thread, that. */
 static int choose_isolation(struct job *j, const struct filters *filters)
 {
+	struct inject_task *t = j->task;
 	struct err unsaid;
 	uint32_t thread_avoid;
-	bool task =
-		j->isolation != CORE_ISOLATION_THREAD &&
-		filters_let_clone(filters, CORE_ISOLATION_TASK) &&
-		filters_judge(filters, CORE_ISOLATION_TASK, &j->avoid, &unsaid) == 0;
+	bool clone = filters_let_clone(filters, CORE_ISOLATION_TASK);
+	bool thread = filters_let_clone(filters, CORE_ISOLATION_THREAD) &&
+		      filters_judge(filters, CORE_ISOLATION_THREAD, &thread_avoid,
+			      &unsaid) == 0;
+	/* The clone alone they do not see, where they are set aside. */
+	int task = filters_judge(filters, CORE_ISOLATION_TASK, &j->avoid, j->err);
 
-	if (task)
-		return 0;
-	if (j->isolation == CORE_ISOLATION_AUTO &&
-		filters_let_clone(filters, CORE_ISOLATION_THREAD) &&
-		filters_judge(filters, CORE_ISOLATION_THREAD, &thread_avoid, &unsaid) ==
-			0) {
-		j->task->thread = true;
+	if (t->thread)
+		return filters_judge(filters, CORE_ISOLATION_THREAD, &j->avoid, j->err);
+	if (j->isolation == CORE_ISOLATION_AUTO && thread && (task != 0 || !clone)) {
+		t->thread = true;
 		j->avoid = thread_avoid;
 		return 0;
 	}
-	/* The clone alone they do not see, where they are set aside. */
-	return filters_judge(filters,
-		j->task->thread ? CORE_ISOLATION_THREAD : CORE_ISOLATION_TASK,
-		&j->avoid, j->err);
+	if (task == 0 || !thread)
+		return task;
+	unsaid = *j->err;
+	return err_set(j->err, task, "%s; a thread of it may do: --isolation=auto",
+		unsaid.text);
 }
 
 /* The task will inherit the filters.  What they let it do is known before it is made,

@@ -3,7 +3,7 @@
  * Attaches to a process and detaches again, many times, and looks whether everything is
  * as before.
  *
- * usage: attach-cycles PID CYCLES
+ * usage: attach-cycles PID CYCLES [thread]
  *
  * Each cycle lets the sampler take some ticks.  Compared before the first and after
  * the last cycle: mappings (but for the heap and other memory that the program itself
@@ -150,8 +150,10 @@ int main(int argc, char **argv)
 	struct err err = { "" };
 	int refused = 0, in_a_row = 0, bad = 0;
 
-	if (argc != 3) {
-		fprintf(stderr, "usage: attach-cycles PID CYCLES\n");
+	bool thread = argc == 4 && strcmp(argv[3], "thread") == 0;
+
+	if (argc != 3 && !thread) {
+		fprintf(stderr, "usage: attach-cycles PID CYCLES [thread]\n");
 		return 2;
 	}
 	pid_t pid = atoi(argv[1]);
@@ -167,7 +169,8 @@ int main(int argc, char **argv)
 		struct inject_task task;
 		bool left = false;
 
-		if (inject_start(pid, 0, 0, &task, &err) != 0) {
+		if (inject_start(pid, 0, thread ? INJECT_THREAD : 0, &task, &err) !=
+			0) {
 			/* At times no thread is at a safe place: that is an answer. */
 			refused++;
 			i--;

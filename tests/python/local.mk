@@ -7,6 +7,7 @@ python_tests = \
 	tests/python/attach-filters.bats \
 	tests/python/attach-states.bats \
 	tests/python/guests.bats \
+	tests/python/isolation.bats \
 	tests/python/matrix.bats \
 	tests/python/names.bats \
 	tests/python/no-trace.bats \
@@ -42,6 +43,7 @@ EXTRA_DIST += \
 	tests/python/apps/hostile.py \
 	tests/python/apps/ignore-signals.py \
 	tests/python/apps/interpreters.py \
+	tests/python/apps/isolated.py \
 	tests/python/apps/oracle.py \
 	tests/python/apps/parked.py \
 	tests/python/apps/pool.py \
@@ -61,6 +63,7 @@ EXTRA_DIST += \
 	tests/python/check-reuse.py \
 	tests/python/compare-depths.py \
 	tests/python/compare-parked.py \
+	tests/python/forced.sh \
 	tests/python/helpers.bash \
 	tests/python/judge-shares.py \
 	tests/python/judge-time.py
