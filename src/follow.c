@@ -657,6 +657,7 @@ static void sum_up(struct follow *f)
 	f->stats.samples = s->samples;
 	f->stats.lost = s->lost + f->stats.counters[RING_LOST_FULL];
 	f->stats.threads = s->threads;
+	f->stats.timer_blocked = f->ring.header->timer_blocked;
 }
 
 /* Who took the sampler's handlers, if anybody did. */

@@ -28,7 +28,7 @@ struct follow_options {
 	uint32_t max_threads; /* looked at by a tick; 0: all */
 	uint32_t overhead_ppm;
 	uint32_t timer_ns; /* of CPU timers; 0: none */
-	unsigned copy; /* enum ring_copy, for the isolation of a thread */
+	unsigned copy;     /* enum ring_copy, for the isolation of a thread */
 	int64_t warmup_ns;
 };
 
@@ -41,6 +41,7 @@ struct follow_stats {
 	int64_t held_ns;
 	unsigned takeovers; /* segments in which another took the sampler's handlers */
 	char owner[1024];   /* the first of them, "" when there is none */
+	uint64_t timer_blocked; /* threads without a CPU timer as they block SIGPROF */
 };
 
 struct follow;

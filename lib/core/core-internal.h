@@ -550,6 +550,10 @@ struct timer_buffer;
 struct timer_state;
 /* After each tick: begin when it is time, take what the handlers have seen. */
 void timers_cycle(struct core *c);
+/* The same between ticks that are far apart, where the sampler sleeps for at most so
+ * long at once. */
+void timers_take(struct core *c);
+int64_t timers_apart(const struct core *c, int64_t most);
 /* Is the handler still ours?  If not, they stand aside. */
 void timers_look(struct core *c);
 RARE void timers_begin(struct core *c, struct thread *t);

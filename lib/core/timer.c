@@ -42,6 +42,7 @@ enum {
 	EXCHANGES = 8,
 	CHECK_NS = 10000000, /* one thread's mask and filters so often */
 	STATUS_BYTES = 4096,
+	APART_NS = 20000000, /* looks, and drains: a buffer is soon full */
 	INSIDE_NAP_NS = 100000,
 	INSIDE_NAPS = 10000,
 	SETTLED_ROUNDS = 2,
@@ -319,8 +320,13 @@ RARE static bool standing_of(struct core *c, uint32_t tid, struct standing *ret)
 	       ret->mode == 0;
 }
 
-/* May a timer send it a signal, and may its handler make its call there? */
-RARE static bool may_have_timer(struct core *c, struct thread *t)
+/* Where the C library blocks even its own two signals it is in the middle of something,
+ * such as making a thread: no program can block these by it. */
+#define LIBRARY_SIGNALS (3ull << 31)
+
+/* May a timer send it a signal, and may its handler make its call there?  had: what it
+ * has, if that cannot be told now. */
+RARE static bool may_have_timer(struct core *c, struct thread *t, bool had)
 {
 	struct timers *m = &c->timers;
 	struct standing s;
@@ -328,6 +334,9 @@ RARE static bool may_have_timer(struct core *c, struct thread *t)
 	if (!standing_of(c, t->tid, &s))
 		return false;
 	bool blocked = (s.blocked & 1ull << (SIG_PROF - 1)) != 0;
+
+	if (blocked && (s.blocked & LIBRARY_SIGNALS) == LIBRARY_SIGNALS)
+		return had;
 
 	if (blocked && !t->timer_blocked)
 		c->ring.header->timer_blocked++;
@@ -410,7 +419,7 @@ RARE static int make_timer(
 void timers_begin(struct core *c, struct thread *t)
 {
 	if (c->timers.state != RING_TIMER_ON || c->timers.paused || t->timer != 0 ||
-		t->tid == 0 || has_other(c, t) || !may_have_timer(c, t))
+		t->tid == 0 || has_other(c, t) || !may_have_timer(c, t, false))
 		return;
 	int number = take_buffer(c);
 
@@ -619,7 +628,7 @@ RARE static void check_one(struct core *c)
 		tell(c, RING_TIMER_FILTERED, 0);
 	} else if (t->timer == 0) {
 		timers_begin(c, t);
-	} else if (!may_have_timer(c, t)) {
+	} else if (!may_have_timer(c, t, true)) {
 		timers_end(c, t);
 		drop_queued(c);
 	}
@@ -739,6 +748,17 @@ void timers_look(struct core *c)
 	if (c->timers.state == RING_TIMER_ON &&
 		(exchange(NULL, &now) < 0 || !is_ours(c, &now)))
 		stand_aside(c, now.handler);
+}
+
+int64_t timers_apart(const struct core *c, int64_t most)
+{
+	return c->timers.state == RING_TIMER_ON && most > APART_NS ? APART_NS : most;
+}
+
+void timers_take(struct core *c)
+{
+	if (c->timers.state == RING_TIMER_ON)
+		drain_all(c);
 }
 
 void timers_cycle(struct core *c)

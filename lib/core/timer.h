@@ -18,9 +18,9 @@
 enum {
 	TIMER_BUFFER_BYTES = 8192,
 	TIMER_WINDOW_BYTES = 1024, /* copied at once */
-	TIMER_WORDS = 832,
+	TIMER_WORDS = 864,
 	TIMER_HEAD_WORDS = 2,
-	TIMER_FRAMES = 384,     /* stored of one stack, leaf side */
+	TIMER_FRAMES = 256,     /* stored of one stack, leaf side */
 	TIMER_STEPS = 1024,     /* frames looked at */
 	TIMER_FULL_MOST = 1000, /* in a row, then the timer is disarmed */
 };

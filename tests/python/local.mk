@@ -6,6 +6,7 @@ python_tests = \
 	tests/python/attach-everywhere.bats \
 	tests/python/attach-filters.bats \
 	tests/python/attach-states.bats \
+	tests/python/cpu-timer.bats \
 	tests/python/guests.bats \
 	tests/python/isolation.bats \
 	tests/python/matrix.bats \
@@ -54,6 +55,7 @@ EXTRA_DIST += \
 	tests/python/apps/states.py \
 	tests/python/apps/surroundings.py \
 	tests/python/apps/tasks.py \
+	tests/python/apps/timers.py \
 	tests/python/apps/tree.py \
 	tests/python/apps/under.py \
 	tests/python/apps/waiter.py \
@@ -80,7 +82,10 @@ check_PROGRAMS += \
 	tests/python/naive-reader.so \
 	tests/python/oracle-check \
 	tests/python/print-layout \
-	tests/python/ring-state
+	tests/python/ring-state \
+	tests/python/timer-calls
+tests_python_timer_calls_SOURCES = tests/python/timer-calls.c
+tests_python_timer_calls_LDADD = -lpthread
 tests_python_attach_cycles_SOURCES = tests/python/attach-cycles.c
 tests_python_attach_cycles_LDADD = $(LIBPYSTACK)
 tests_python_oracle_check_SOURCES = tests/python/oracle-check.c

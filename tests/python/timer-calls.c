@@ -12,7 +12,9 @@
  *
  * and ends with 1 if a call was interrupted.
  */
-#define _GNU_SOURCE
+#ifndef _GNU_SOURCE
+#	define _GNU_SOURCE
+#endif
 #include <errno.h>
 #include <linux/futex.h>
 #include <poll.h>
