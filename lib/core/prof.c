@@ -183,14 +183,10 @@ static uint32_t walk_own(struct prof_memory m, const struct py_layout *l, uint32
 	return frames;
 }
 
-/* Nobody has taken anything for long: the sampler is gone, or has no CPU. */
 static void count_lost(struct timer_buffer *b, uint32_t overruns)
 {
-	static const uint64_t never[4];
-
 	b->lost += 1ull + overruns;
-	if (++b->full >= TIMER_FULL_MOST)
-		(void)SYS4(__NR_timer_settime, b->timer, 0, never, NULL);
+	b->full++;
 }
 
 static void take(struct core *c, struct timer_buffer *b, uint32_t overruns)
@@ -223,6 +219,28 @@ static void take(struct core *c, struct timer_buffer *b, uint32_t overruns)
 	b->full = 0;
 	timer_publish(b, &s);
 	__atomic_store_n(&c->timers.some, 1, __ATOMIC_RELEASE);
+}
+
+struct itimer_raw {
+	int64_t every_s, every_ns;
+	int64_t at_s, at_ns;
+};
+
+/*
+ * A timer runs out once: if this handler does not run for it, as another one is there
+ * now, no other signal follows.  Nor if nobody has taken anything for long: the sampler
+ * is gone.
+ */
+static void arm_again(const struct timer_buffer *b)
+{
+	enum { ABSOLUTE = 1 };
+	struct itimer_raw when = {
+		.at_s = b->next / 1000000000,
+		.at_ns = b->next % 1000000000,
+	};
+
+	if (b->full < TIMER_FULL_MOST)
+		(void)SYS4(__NR_timer_settime, b->timer, ABSOLUTE, &when, NULL);
 }
 
 /* Of the kernel's siginfo, for a timer. */
@@ -261,7 +279,8 @@ long core_prof(const void *info, struct timer_state *state, const void *context)
 	/* A buffer that was given to another thread has another timer. */
 	if (__atomic_load_n(&b->live, __ATOMIC_SEQ_CST) != 0 && b->timer == si->timer) {
 		b->interrupted += comes_with_eintr(c, context);
-		take(c, b, si->overrun > 0 ? (uint32_t)si->overrun : 0);
+		take(c, b, timer_expired(b, loop_clock(CLOCK_OWN_CPU)) - 1);
+		arm_again(b);
 	}
 	__atomic_store_n(&b->inside, 0, __ATOMIC_RELEASE);
 	return 1;

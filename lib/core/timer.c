@@ -389,21 +389,27 @@ RARE static int make_timer(
 {
 	struct timers *m = &c->timers;
 	const int64_t interval = c->options.timer_ns;
+	const int clock = (int)((~t->tid << 3) | THREAD_CLOCK);
 	struct sigevent_raw event = {
 		.value = (uint64_t)m->secret << 32 | number,
 		.signal = SIG_PROF,
 		.notify = THREAD_ID,
 		.tid = (int32_t)t->tid,
 	};
-	int64_t first = 1 + (int64_t)(next_random(m) % (uint64_t)interval);
+
+	b->interval_ns = interval;
+	b->random = next_random(m) | 1;
+	b->stratum = loop_clock(clock) - interval;
+	timer_next_stratum(b);
+	/* Not at an instant of its clock, as the handler does it: one that is over by
+	 * then would run out here, and wake a thread that sleeps.  In no time it runs
+	 * out at the thread's next tick. */
+	int64_t first = b->next - b->stratum + 1;
 	struct itimer_raw when = {
-		.every_s = interval / 1000000000,
-		.every_ns = interval % 1000000000,
 		.first_s = first / 1000000000,
 		.first_ns = first % 1000000000,
 	};
-	long r = SYS3(__NR_timer_create, (int)((~t->tid << 3) | THREAD_CLOCK), &event,
-		&b->timer);
+	long r = SYS3(__NR_timer_create, clock, &event, &b->timer);
 
 	if (r < 0)
 		return (int)r;
@@ -597,14 +603,18 @@ RARE static void drop_queued(struct core *c)
 {
 	struct sigaction_raw action, out;
 
+	/* What is dropped of other threads' would not be followed by more. */
+	end_all(c);
 	if (!take_out(c))
 		return;
 	make_action(c->timers.page, &action);
-	if (exchange(&action, &out) < 0 || out.handler == HANDLER_DEFAULT)
+	/* Somebody came between the two: timers_look() sees it. */
+	if (exchange(&action, &out) >= 0 && out.handler != HANDLER_DEFAULT) {
+		action = out;
+		(void)exchange(&action, &out);
 		return;
-	/* Somebody came between the two; timers_look() sees it. */
-	action = out;
-	(void)exchange(&action, &out);
+	}
+	begin_all(c);
 }
 
 /* Masks and filters change: one thread after the other is looked at again. */

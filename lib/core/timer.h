@@ -18,7 +18,7 @@
 enum {
 	TIMER_BUFFER_BYTES = 8192,
 	TIMER_WINDOW_BYTES = 1024, /* copied at once */
-	TIMER_WORDS = 864,
+	TIMER_WORDS = 848,
 	TIMER_HEAD_WORDS = 2,
 	TIMER_FRAMES = 256,     /* stored of one stack, leaf side */
 	TIMER_STEPS = 1024,     /* frames looked at */
@@ -37,14 +37,18 @@ struct timer_buffer {
 	uint64_t root; /* where its outermost frame lies; 0: not known */
 	uint32_t max_frames;
 	int32_t timer; /* the kernel's number */
+	int64_t interval_ns;
 	uint32_t live; /* the handler may write */
 	uint64_t lost_told, interrupted_told;
 
 	/* Written by the sampler. */
 	__attribute__((aligned(64))) uint64_t tail;
 
-	/* Written by the handler; these only grow but for the first two. */
+	/* Written by the handler, those in front of full by the sampler at first. */
 	__attribute__((aligned(64))) uint32_t inside;
+	int64_t stratum; /* where that of the last expiration begins, CPU time */
+	int64_t next;    /* instant of the next expiration */
+	uint64_t random;
 	uint32_t full; /* samples without room since the last that had some */
 	uint64_t head;
 	uint64_t lost;        /* expirations without room */
@@ -89,6 +93,38 @@ static inline void timer_publish(struct timer_buffer *b, const struct timer_samp
 	timer_set(b, 1, s->overruns);
 	__atomic_store_n(
 		&b->head, b->head + TIMER_HEAD_WORDS + s->stored, __ATOMIC_RELEASE);
+}
+
+/*
+ * CPU time is cut into strata, each with one expiration at a random instant of it: a
+ * program that works in step with the interval would else be seen at few of its places.
+ */
+static inline void timer_next_stratum(struct timer_buffer *b)
+{
+	b->random ^= b->random << 13;
+	b->random ^= b->random >> 7;
+	b->random ^= b->random << 17;
+	b->stratum += b->interval_ns;
+	b->next = b->stratum + (int64_t)(b->random % (uint64_t)b->interval_ns);
+}
+
+/* How many expirations are behind this CPU time since those that were told?  At least
+ * one; the next one is the first that is not. */
+static inline uint32_t timer_expired(struct timer_buffer *b, int64_t now)
+{
+	int64_t strata = (now - b->next) / b->interval_ns - 2;
+	uint32_t n = 1;
+
+	timer_next_stratum(b);
+	/* Far behind, one by one would take long. */
+	if (strata > 0) {
+		n += strata < INT32_MAX ? (uint32_t)strata : INT32_MAX;
+		b->stratum += strata * b->interval_ns;
+		b->next += strata * b->interval_ns;
+	}
+	for (; b->next <= now; n++)
+		timer_next_stratum(b);
+	return n;
 }
 
 /* The sampler's side: the next sample, or false.  Its frames are looked at with
