@@ -1,5 +1,6 @@
 #!/bin/sh
-# Check what goes into other programs: check-core.sh core FILE | preload FILE
+# Check what goes into other programs: check-core.sh core FILE | preload FILE, and that
+# the part of the core that is copied elsewhere leads nowhere: check-core.sh page OBJECT
 # SPDX-License-Identifier: Apache-2.0
 set -eu
 kind=$1
@@ -13,11 +14,19 @@ fail() {
     bad=1
 }
 
+if [ "$kind" = page ]; then
+    "$readelf" -SW "$file" | grep -q ' core_page ' || fail "has no section core_page"
+    if "$readelf" -SW "$file" | grep -q ' \.rela\{0,1\}core_page '; then
+        fail "has relocations in its section core_page"
+    fi
+    exit $bad
+fi
+
 # The budget is raised on purpose, never in passing.
 case $kind in
 core) budget=81920 ;;
 preload) budget=94208 ;;
-*) echo "usage: check-core.sh core|preload FILE" >&2; exit 2 ;;
+*) echo "usage: check-core.sh core|preload|page FILE" >&2; exit 2 ;;
 esac
 
 if "$readelf" -dW "$file" | grep -q '(NEEDED)'; then

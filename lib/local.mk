@@ -51,6 +51,8 @@ lib/core/core.so: lib/core/libcore.a $(srcdir)/lib/core/core.ld
 lib/core/core.bin: lib/core/core.so $(srcdir)/build-aux/check-core.sh
 	$(AM_V_at)READELF="$(READELF)" NM="$(NM)" $(SHELL) $(srcdir)/build-aux/check-core.sh \
 		core lib/core/core.so
+	$(AM_V_at)READELF="$(READELF)" $(SHELL) $(srcdir)/build-aux/check-core.sh \
+		page lib/core/libcore_a-copy-x86-64-sig.$(OBJEXT)
 	$(AM_V_GEN)$(OBJCOPY) -O binary -j .text lib/core/core.so $@
 CLEANFILES += lib/core/core.so lib/core/core.bin
 

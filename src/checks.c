@@ -311,10 +311,12 @@ static void check_ways(struct checks *c, bool attaching)
 			"children; what runs already is attached to");
 	(void)checks_add(c, CHECK_OK, "isolation",
 		"task: a process of its own in the program's memory, with its own signal "
-		"handlers and descriptors; there is no other to choose");
+		"handlers and descriptors; where none can be had, thread: one of the "
+		"program, with its own descriptors");
 	(void)checks_add(c, CHECK_OK, "copy",
-		"plain loads by that task: its own handler mends the fault of a stale "
-		"pointer, so no system call is needed for a frame");
+		"plain loads by a task: its own handler mends the fault of a stale "
+		"pointer, so no system call is needed for a frame; by a thread, system "
+		"calls (record --copy)");
 }
 
 void checks_on_host(struct checks *c, const struct host *h, bool attaching)

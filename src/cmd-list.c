@@ -12,6 +12,7 @@
 #include "base/str.h"
 #include "base/xalloc.h"
 #include "cmd.h"
+#include "inject/inject.h"
 #include "json.h"
 #include "look.h"
 #include "msg.h"
@@ -114,7 +115,8 @@ static int scan(struct list *l, struct proc_ids *ret_pids)
 	return 0;
 }
 
-/* Of those that bear the name of a sampler task, the one in this process's memory. */
+/* Of those that bear the name of a sampler task, the one in this process's memory; or a
+ * thread of it. */
 static void find_task(const struct list *l, struct look *look)
 {
 	bool named_so = strcmp(look->stat.comm, "pystack") == 0;
@@ -131,6 +133,8 @@ static void find_task(const struct list *l, struct look *look)
 			look->task = other;
 		return;
 	}
+	if (!named_so)
+		look->task = inject_find_thread(look->pid);
 }
 
 /* From the file, as asking a name service could take long. */

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/buf.h"
+#include "base/parse.h"
 #include "base/str.h"
 #include "base/xalloc.h"
 #include "cmd.h"
@@ -15,18 +16,22 @@
 #include "profile/load.h"
 #include "profile/profile.h"
 #include "term.h"
+#include "view-jsonl.h"
 
 static const char *input = "pystack.data";
 static const char *output;
-static bool collapsed, per_thread, force;
+static enum { TEXT, COLLAPSED, JSONL } format;
+static bool per_thread, force;
 static int event = -1;
 
 static int set_format(const char *value, struct err *err)
 {
-	collapsed = strcmp(value, "collapsed") == 0;
-	if (!collapsed && strcmp(value, "text") != 0)
-		return err_set(
-			err, -EINVAL, "'%s' is not a format (text, collapsed)", value);
+	unsigned which;
+
+	if (parse_word(value, "text|collapsed|jsonl", &which) != 0)
+		return err_set(err, -EINVAL,
+			"'%s' is not a format (text, collapsed, jsonl)", value);
+	format = which;
 	return 0;
 }
 
@@ -44,11 +49,11 @@ static const struct opt script_options[] = {
 		.text = &input },
 	{ 0, "format", "FORMAT",
 		"text: one sample after another (default); collapsed:\none line a stack, root "
-		"first, for flame graphs",
+		"first, for flame graphs; jsonl:\none JSON object a line, samples and all else",
 		.set = set_format },
 	{ 'e', "event", "EVENT",
-		"weigh collapsed stacks by cpu, wall, gil or cpu-timer time,\nin microseconds, instead of "
-		"counting samples",
+		"weigh stacks by cpu, wall, gil or cpu-timer time, instead\nof counting samples: "
+		"collapsed ones in microseconds,\njsonl in ns",
 		.set = set_event },
 	{ 0, "per-thread", NULL,
 		"put process and thread in front of each collapsed stack",
@@ -262,14 +267,26 @@ static int script_collapsed(void)
 	return status;
 }
 
+static int script_jsonl(void)
+{
+	struct load_result result;
+	struct err err;
+
+	if (view_jsonl(input, event, &result, &err) != 0) {
+		msg_error("%s", err.text);
+		return STATUS_FAILED;
+	}
+	return input_account(input, &result, force);
+}
+
 static int run(int argc, char **argv)
 {
 	(void)argv;
 	if (argc != 0)
 		return opt_usage_error("unexpected argument '%s'", argv[0]);
-	if (event >= 0 && !collapsed)
-		return opt_usage_error("--event goes with --format collapsed");
-	if (per_thread && !collapsed)
+	if (event >= 0 && format == TEXT)
+		return opt_usage_error("--event goes with --format collapsed or jsonl");
+	if (per_thread && format != COLLAPSED)
 		return opt_usage_error("--per-thread goes with --format collapsed");
 	if (!input_allowed(input, force))
 		return STATUS_FAILED;
@@ -277,7 +294,14 @@ static int run(int argc, char **argv)
 		msg_error("%s: %s", output, strerror(errno));
 		return STATUS_FAILED;
 	}
-	return collapsed ? script_collapsed() : script_text();
+	switch (format) {
+	case COLLAPSED:
+		return script_collapsed();
+	case JSONL:
+		return script_jsonl();
+	default:
+		return script_text();
+	}
 }
 
 const struct cmd cmd_script = {

@@ -633,6 +633,14 @@ void follow_name_threads(struct follow *f, bool at_once)
 
 /* --- the end --- */
 
+static bool thread_stands(const struct follow *f)
+{
+	struct proc_stat st;
+
+	return f->thread && proc_stat_read(f->pid, f->task, &st) == 0 &&
+	       st.state == 'T';
+}
+
 /* Wait until the task has left; false when it does not. */
 static bool await_leaving(struct follow *f)
 {
@@ -641,7 +649,9 @@ static bool await_leaving(struct follow *f)
 	bool cut = false;
 
 	while (!follow_has_left(f)) {
-		if (clock_monotonic_ns() > end)
+		/* A thread that is stopped with its program is made to go on by the
+		 * injector. */
+		if (clock_monotonic_ns() > end || (f->attached && thread_stands(f)))
 			return false;
 		/* It may have much to write before it goes. */
 		(void)follow_drain(f, &cut, &ignored);
@@ -726,7 +736,10 @@ int follow_end(
 		follow_name_threads(f, true);
 	order(f, RING_ORDER_LEAVE);
 	bool left = await_leaving(f);
+	bool out = f->attached && f->thread && !left;
 
+	if (out)
+		r = inject_stop(&f->injected, err);
 	(void)follow_drain(f, &cut, &ignored);
 	if (f->next != NULL)
 		follow_move_now(f);
@@ -735,16 +748,17 @@ int follow_end(
 		decoder_end_unsaid(f->decoder);
 	decoder_close_runs(f->decoder);
 	read_counters(f);
-	if (f->attached) {
+	if (f->attached && !out) {
 		f->injected.arena_gone = __atomic_load_n(&f->ring.header->state,
 						 __ATOMIC_ACQUIRE) == RING_LEFT;
 		f->injected.in_use = f->ring.header->timer_inside != 0;
 		r = inject_stop(&f->injected, err);
-		f->stats.held_ns = f->injected.held_ns;
-	} else if (!left) {
+	} else if (!left && !out) {
 		r = err_set(err, -E_TIMEOUT, "the sampler %s %d has not left",
 			f->thread ? "thread" : "task", (int)f->task);
 	}
+	if (f->attached)
+		f->stats.held_ns = f->injected.held_ns;
 	sum_up(f);
 	write_end(f, why, status);
 	f->ended = true;

@@ -86,6 +86,39 @@ void json_add_fix(struct cJSON *object, const char *fix, bool is_words)
 	json_add_text(object, "advice", is_words ? fix : NULL);
 }
 
+/* One of those that JSON, or who looks at it on a terminal, would take for something
+ * else: below space, quote, backslash, DEL and C1. */
+static bool needs_escape(uint32_t c)
+{
+	return c < 0x20 || c == '"' || c == '\\' || (c >= 0x7f && c <= 0x9f);
+}
+
+void json_quote(const char *text)
+{
+	size_t left = strlen(text), plain = 0;
+
+	(void)putchar('"');
+	while (plain < left) {
+		size_t bytes = 1;
+		uint32_t c = (unsigned char)text[plain];
+
+		if (c >= 0x80)
+			c = str_character(text + plain, left - plain, &bytes);
+		if (!needs_escape(c) && c != 0xfffd) {
+			plain += bytes;
+			continue;
+		}
+		(void)fwrite(text, 1, plain, stdout);
+		/* What is no UTF-8 becomes the character that says so. */
+		printf("\\u%04x", (unsigned)c);
+		text += plain + bytes;
+		left -= plain + bytes;
+		plain = 0;
+	}
+	(void)fwrite(text, 1, left, stdout);
+	(void)putchar('"');
+}
+
 void json_print(struct cJSON *object)
 {
 	char *text = cJSON_Print(object);

@@ -5,6 +5,8 @@
 /*
  * What commands print under --json: one object, in UTF-8 whatever the strings hold.  A
  * tree is built, printed and freed at once; adding never fails.
+ *
+ * What has no end is written piece by piece, and needs json_quote() alone.
  */
 
 #include <stdbool.h>
@@ -26,6 +28,9 @@ void json_add_null(struct cJSON *object, const char *name);
 
 /* "fix", a command, or "advice", words: the other one is null. */
 void json_add_fix(struct cJSON *object, const char *fix, bool is_words);
+
+/* Print a text in quotes on standard output, without building anything. */
+void json_quote(const char *text);
 
 /* Print it with a newline on standard output, and free it. */
 void json_print(struct cJSON *object);

@@ -39,6 +39,7 @@ src_pystack_SOURCES = \
 	src/timer-probe.c src/timer-probe.h \
 	src/tree.c src/tree.h \
 	src/verdict.c src/verdict.h \
+	src/view-jsonl.c src/view-jsonl.h \
 	src/view-stats.c src/view-stats.h \
 	src/view-text.c src/view-text.h
 src_pystack_CPPFLAGS = $(AM_CPPFLAGS) -DPKGLIBDIR='"$(pkglibdir)"' $(JSON_CFLAGS)

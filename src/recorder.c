@@ -31,6 +31,7 @@
 #include "base/parse.h"
 #include "base/xalloc.h"
 #include "hello.h"
+#include "inject/filter.h"
 #include "msg.h"
 #include "proc/events.h"
 #include "proc/limits.h"
@@ -213,6 +214,19 @@ static bool attach_instead(struct recorder *r, struct tree_process *p)
 	return true;
 }
 
+/* The thread has left as the program gave up rights, which it has kept: another one is
+ * made that has what the program has now. */
+static bool attach_anew(struct recorder *r, struct tree_process *p)
+{
+	if (r->o->no_inherit || !tree_lives(p))
+		return false;
+	p->filtered = true;
+	end_follow(r, p, FILE_END_SAMPLER, RING_LEAVE_RIGHTS, TREE_SEEN);
+	p->why = FILE_WHY_ATTACH;
+	tree_look_again(p, clock_monotonic_ns());
+	return true;
+}
+
 /*
  * A thread is gone without a word.  What its program's end takes away first is the
  * threads, then the memory, then the process: wait until it is seen which of the ends
@@ -273,6 +287,13 @@ static void task_left(struct recorder *r, struct tree_process *p)
 	case RING_LEAVE_BAD_LAYOUT:
 		msg_error("process %d: its memory is not laid out as its version's: %s",
 			(int)p->pid, layout_check(detail));
+		break;
+	case RING_LEAVE_RIGHTS:
+		if (attach_anew(r, p))
+			return;
+		msg_info(
+			"process %d: it has given up rights, so its sampler thread left",
+			(int)p->pid);
 		break;
 	case RING_LEAVE_SIGNAL:
 		msg_error(
@@ -532,6 +553,19 @@ static bool first_process_reaps(void)
 	return false;
 }
 
+/* Filters that the command inherits: does a thread live under them? */
+static void tell_filters(const struct recorder *r, struct target_options *t)
+{
+	struct proc_status status;
+	struct err unsaid;
+
+	if (r->o->isolation == CORE_ISOLATION_THREAD &&
+		proc_status_read(getpid(), &status) == 0 && status.seccomp != 0 &&
+		status.filters > 0 &&
+		filters_try_own(CORE_ISOLATION_THREAD, &t->avoid, &unsaid) == 0)
+		t->filters = status.filters;
+}
+
 static int spawn(struct recorder *r)
 {
 	struct err err;
@@ -553,6 +587,7 @@ static int spawn(struct recorder *r)
 									: NULL,
 		.signals = &r->given,
 	};
+	tell_filters(r, &t);
 	int code = target_start(&t, &r->child, &err);
 
 	if (code == 0) {

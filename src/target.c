@@ -94,9 +94,13 @@ static void set_environment(const struct target_options *o)
 
 	(void)setenv("LD_PRELOAD", value, 1);
 	free(value);
-	value = xasprintf("%s%s%s%s%s", o->alone ? "alone:" : "",
+	_cleanup_free_ char *filters =
+		o->filters != 0 ? xasprintf("filters=%d,%u:", o->filters, o->avoid)
+				: xstrdup("");
+
+	value = xasprintf("%s%s%s%s%s%s", o->alone ? "alone:" : "",
 		o->adopts ? "adopted:" : "", o->isolation != NULL ? o->isolation : "",
-		o->isolation != NULL ? ":" : "", o->socket_path);
+		o->isolation != NULL ? ":" : "", filters, o->socket_path);
 	(void)setenv("PYSTACK_SPAWN", value, 1);
 	free(value);
 }

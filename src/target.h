@@ -28,7 +28,9 @@ struct target_options {
 	const char *socket_path; /* where its task says hello */
 	bool alone;              /* the first Python, no child of it */
 	bool adopts;             /* its task is to become our child */
-	const char *isolation;   /* "task", "thread"; NULL: whatever can be */
+	int filters;    /* a thread can live under so many, which are inherited, */
+	uint32_t avoid; /* if it leaves these steps out */
+	const char *isolation; /* "task", "thread"; NULL: whatever can be */
 	const struct target_signals *signals; /* for the command */
 	const struct rlimit *files; /* likewise, of descriptors; NULL: as it is */
 };

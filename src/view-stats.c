@@ -9,6 +9,7 @@
 #include "base/buf.h"
 #include "base/parse.h"
 #include "base/xalloc.h"
+#include "copy-text.h"
 #include "frame-text.h"
 #include "interpreters.h"
 #include "view-text.h"
@@ -29,6 +30,19 @@ static double hertz(uint64_t ns)
 	return ns != 0 ? 1e9 / (double)ns : 0;
 }
 
+/* Of a task nothing is told that only a thread does and that did not happen. */
+static bool is_of_threads(const char *counter)
+{
+	static const char *const names[] = { "copies", "copied", "copy-errors",
+		"copy-faults", "timer-samples", "timer-overruns", "timer-lost",
+		"timer-yielded" };
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		if (strcmp(counter, names[i]) == 0)
+			return true;
+	return false;
+}
+
 static void print_counters(const struct model_segment *s)
 {
 	static const char *const times[] = { "sampler-cpu", "program-cpu", "parked",
@@ -38,6 +52,9 @@ static void print_counters(const struct model_segment *s)
 		struct buf name = BUF_INIT(FILE_TEXT_MAX * 4);
 		bool time = false;
 
+		if (s->counters[i].value == 0 && !model_is_thread(s) &&
+			is_of_threads(s->counters[i].name))
+			continue;
 		for (size_t j = 0; j < sizeof(times) / sizeof(times[0]); j++)
 			time |= strcmp(s->counters[i].name, times[j]) == 0;
 		frame_text_clean(&name, s->counters[i].name);
@@ -45,6 +62,58 @@ static void print_counters(const struct model_segment *s)
 			time ? " (ns)" : "");
 		buf_done(&name);
 	}
+}
+
+static void print_owner(
+	const struct model_copy *c, size_t which, const char *signal_name)
+{
+	struct buf owner = BUF_INIT(FILE_TEXT_MAX * 4);
+
+	copy_text_owner(&owner, c->owner[which], c->mapping[which]);
+	printf("# %s: taken over by %s", signal_name, buf_text(&owner));
+	if (c->owner[which] > 1 && c->mapping[which][0] != '\0')
+		printf(" (0x%" PRIx64 ")", c->owner[which]);
+	printf("\n");
+	buf_done(&owner);
+}
+
+/* How a thread read the program's memory. */
+static void print_copies(const struct model_segment *s)
+{
+	const struct model_copy *c = model_copy_now(s);
+	const char *asked = model_attribute(s, "copy");
+
+	if (!model_is_thread(s) && c == NULL)
+		return;
+	printf("# isolation: %s\n", model_is_thread(s) ? "thread" : "task");
+	if (c == NULL)
+		return;
+	bool pwrite = (c->flags & RING_COPY_CAN_PWRITE) != 0;
+	bool readv = (c->flags & RING_COPY_CAN_READV) != 0;
+
+	printf("# copies: %s", copy_text_state(c->state));
+	if (c->state == RING_COPY_WARMUP)
+		printf(", %.3f s of the warm-up left", seconds(c->warmup_ns));
+	if (asked != NULL) {
+		struct buf b = BUF_INIT(FILE_TEXT_MAX * 4);
+
+		frame_text_clean(&b, asked);
+		printf("; asked for: %s", buf_text(&b));
+		buf_done(&b);
+	}
+	if (asked != NULL && strcmp(asked, "syscall") == 0)
+		printf(" (fast ones are turned off)");
+	printf("; can use: %s%s%s\n", pwrite ? "pwritev" : "",
+		pwrite && readv ? ", " : "",
+		readv    ? "process_vm_readv"
+		: pwrite ? ""
+			 : "no system call");
+	if ((c->flags & RING_COPY_FELL_BACK) != 0)
+		printf("# copies: fast ones were given up\n");
+	if ((c->flags & RING_COPY_TAKEN_SEGV) != 0)
+		print_owner(c, 0, "SIGSEGV");
+	if ((c->flags & RING_COPY_TAKEN_BUS) != 0)
+		print_owner(c, 1, "SIGBUS");
 }
 
 static void print_rates(const struct model_segment *s)
@@ -174,6 +243,7 @@ void view_stats(const struct profile *p)
 		printf("\n%16zu  interpreter%s: ", count, count == 1 ? "" : "s");
 		interpreters_print(interpreters.list + first, count);
 		print_counters(s);
+		print_copies(s);
 		print_rates(s);
 		print_threads(m, i, sums);
 	}

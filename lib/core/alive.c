@@ -16,6 +16,10 @@
  * ours: while the main thread is dead the threads are counted.  Without /proc they
  * cannot be, and our thread leaves once the main thread is dead.
  *
+ * Nor must it keep what the program gives up: its user, or calls that a filter forbids,
+ * which each thread does for itself.  Whoever writes this thread's stack could use
+ * them. So it leaves when either changes, and the recorder attaches anew.
+ *
  * The recorder's death shows on a socket or a pidfd; where neither is to be had
  * its beat tells: 5 s without one parks the sampler, 10 minutes end the task.
  */
@@ -31,6 +35,7 @@ enum {
 	POLL_NS = 10000000,
 	END_GRACE_NS = 200000000, /* in which an end is yet to show */
 	END_NAP_NS = 1000000,
+	STATUS_BYTES = 4096,
 	SIZE_TRIES = 5, /* the size may change between the two readings */
 };
 
@@ -49,8 +54,29 @@ static bool word_holds(struct core *c)
 	return load32(c, c->args.tid_word, &word) && word != 0;
 }
 
+/* Users and filters of the main thread as one number; 0 where they are not told. */
+static uint64_t read_rights(struct core *c)
+{
+	char text[STATUS_BYTES];
+	uint64_t hash = 0;
+	bool line_begins = true, taken = false;
+	long n =
+		c->status_fd >= 0 ? sys_pread(c->status_fd, text, sizeof(text) - 8) : 0;
+
+	for (long i = 0; i < n; i++) {
+		if (line_begins)
+			taken = memcmp(text + i, "Uid:", 4) == 0 ||
+				memcmp(text + i, "Seccomp", 7) == 0;
+		line_begins = text[i] == '\n';
+		if (taken)
+			hash = mix(hash + 1, (uint8_t)text[i]);
+	}
+	return hash;
+}
+
 void alive_init(struct core *c)
 {
+	c->rights = read_rights(c);
 	c->tid_word_good = !c->thread && word_holds(c);
 	c->recorder_beat_ns = loop_now(c);
 }
@@ -176,6 +202,8 @@ static void check_threads(struct core *c, int64_t now)
 	c->mm_checked_ns = now;
 	if (is_last_thread(c))
 		task_leave(c, RING_LEAVE_EXITED, 0);
+	if (c->rights != 0 && read_rights(c) != c->rights)
+		task_leave(c, RING_LEAVE_RIGHTS, 0);
 }
 
 /* Does the program still have this memory? */

@@ -404,6 +404,11 @@ static bool is_ours(uint64_t page, const struct copy_action *a)
 	       (a->flags & FLAG_SIGINFO) != 0;
 }
 
+static bool same_action(const struct copy_action *a, const struct copy_action *b)
+{
+	return a->handler == b->handler && a->flags == b->flags && a->mask == b->mask;
+}
+
 static struct copy_state *state_of_page(uint64_t page)
 {
 	return (struct copy_state *)(page + COPY_PAGE_BYTES);
@@ -526,6 +531,24 @@ static void uncover(struct core *c, unsigned which, struct copy_action *a)
 	}
 }
 
+/* Are both still ours?  Who took one is told. */
+static bool still_ours(struct core *c)
+{
+	static const uint32_t taken[] = { RING_COPY_TAKEN_SEGV, RING_COPY_TAKEN_BUS };
+	struct copying *k = &c->copying;
+	struct copy_action a;
+	bool both = true;
+
+	for (unsigned i = 0; i < COPY_SIGNALS; i++) {
+		if (action_get(i, &a) >= 0 && is_ours(k->page, &a))
+			continue;
+		both = false;
+		k->flags |= taken[i];
+		k->owner[i] = a.handler;
+	}
+	return both;
+}
+
 /* Returns 0, or a negative errno. */
 static int cover(struct core *c, unsigned which, const struct copy_action *before)
 {
@@ -542,12 +565,10 @@ static int cover(struct core *c, unsigned which, const struct copy_action *befor
 		r = action_exchange(which, &action, &old);
 		if (r < 0)
 			return (int)r;
-		/* Another one came between the two: it is what has to be covered. */
-		if (old.handler == expected.handler && old.flags == expected.flags &&
-			old.mask == expected.mask)
+		if (is_ours(k->page, &old) || same_action(&old, &expected))
 			return 0;
-		if (!is_ours(k->page, &old))
-			expected = old;
+		/* Another one came between the two: it is what has to be covered. */
+		expected = old;
 	}
 	return -BUSY;
 }
@@ -573,7 +594,7 @@ static bool uncover_action(struct core *c, unsigned which)
 
 		put_in = out;
 		if (action_exchange(which, &put_in, &out) < 0 ||
-			(out.handler == last.handler && out.flags == last.flags))
+			same_action(&out, &last))
 			break;
 	}
 	return false;
@@ -629,9 +650,8 @@ static int install(struct core *c)
 	for (unsigned i = 0; i < COPY_SIGNALS && r == 0; i++)
 		if (!is_ours(page, &before[i]))
 			r = cover(c, i, &before[i]);
-	for (unsigned i = 0; i < COPY_SIGNALS && r == 0; i++)
-		if (action_get(i, &before[i]) < 0 || !is_ours(page, &before[i]))
-			r = -BUSY;
+	if (r == 0 && !still_ours(c))
+		r = -BUSY;
 	if (r != 0)
 		take_out(c);
 	else
@@ -724,24 +744,6 @@ static bool has_stray(const struct copy_state *s)
 {
 	return __atomic_load_n(&s->stray[0].signal, __ATOMIC_ACQUIRE) != 0 ||
 	       __atomic_load_n(&s->stray[1].signal, __ATOMIC_ACQUIRE) != 0;
-}
-
-/* Are both still ours?  Who took one is told. */
-static bool still_ours(struct core *c)
-{
-	static const uint32_t taken[] = { RING_COPY_TAKEN_SEGV, RING_COPY_TAKEN_BUS };
-	struct copying *k = &c->copying;
-	struct copy_action a;
-	bool both = true;
-
-	for (unsigned i = 0; i < COPY_SIGNALS; i++) {
-		if (action_get(i, &a) >= 0 && is_ours(k->page, &a))
-			continue;
-		both = false;
-		k->flags |= taken[i];
-		k->owner[i] = a.handler;
-	}
-	return both;
 }
 
 static void forget_known(struct copying *k, int64_t now)

@@ -313,6 +313,8 @@ struct core {
 	int task_directory; /* /proc/PID/task of the program, -1 */
 	int stat_fd;        /* of the program's main thread, -1 */
 	int self_stat_fd;   /* of the task, -1; schedstat of a thread */
+	int status_fd;      /* of the main thread, for a thread; -1 */
+	uint64_t rights;    /* what it says of them at first */
 	uint64_t own_delay; /* of a thread: ready without a CPU, when last looked at */
 	bool tid_word_good;
 	int64_t mm_checked_ns;

@@ -34,8 +34,8 @@ arch_exit:
 	.hidden	arch_clone
 arch_clone:
 	mov	%rdx, %r9		/* run */
-	mov	%rcx, %r8		/* arg; rcx is lost in the call.  Also the TLS of
-					 * a thread, for what that is worth */
+	mov	%rcx, %r8		/* arg, rcx is lost in the call; TLS of a
+					 * thread, for what that is worth */
 	and	$-16, %rsi
 	xor	%edx, %edx		/* parent_tid */
 	xor	%r10d, %r10d		/* child_tid */

@@ -338,7 +338,7 @@ static void open_proc(struct core *c)
 	uint32_t pid = 0;
 
 	c->task_directory = -1;
-	c->stat_fd = c->self_stat_fd = -1;
+	c->stat_fd = c->self_stat_fd = c->status_fd = -1;
 	if (!may(c, CORE_AVOID_PROC))
 		return;
 	long n = SYS4(__NR_readlinkat, HERE, "/proc/self", self, sizeof(self) - 1);
@@ -351,6 +351,10 @@ static void open_proc(struct core *c)
 	c->task_directory = (int)sys_openat(HERE, path, OPEN_DIRECTORY);
 	memcpy(p, "/stat", 6);
 	c->stat_fd = (int)sys_openat(HERE, path, OPEN_READ);
+	if (c->thread) {
+		memcpy(p, "/status", 8);
+		c->status_fd = (int)sys_openat(HERE, path, OPEN_READ);
+	}
 	c->self_stat_fd = (int)sys_openat(HERE,
 		c->thread ? "/proc/thread-self/schedstat" : "/proc/self/stat",
 		OPEN_READ);

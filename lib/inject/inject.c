@@ -765,6 +765,44 @@ static void stop_job(struct job *j)
 	close_program(j);
 }
 
+/*
+ * A thread that is stopped together with its program does not see the order to leave.
+ * One that is traced goes on by itself while the others stay stopped.
+ */
+static void free_job(struct job *j)
+{
+	struct inject_task *t = j->task;
+	int64_t end = clock_monotonic_ns() + TASK_WAIT_MS * 1000000ll;
+
+	if (ptrace(PTRACE_SEIZE, t->task, 0, 0) != 0)
+		return;
+	(void)ptrace(PTRACE_INTERRUPT, t->task, 0, 0);
+	do {
+		int status;
+		pid_t r = waitpid(t->task, &status, __WALL | WNOHANG);
+
+		if (r < 0)
+			return;
+		if (r == t->task && WIFSTOPPED(status)) {
+			(void)ptrace(PTRACE_CONT, t->task, 0, 0);
+		} else if (r == t->task) {
+			/* On its way out it unmaps the arena, and ends with 0. */
+			t->arena_gone = WIFEXITED(status) && WEXITSTATUS(status) == 0;
+			return;
+		} else {
+			clock_sleep_ns(NAP_NS);
+		}
+	} while (clock_monotonic_ns() < end);
+}
+
+static bool is_stopped(const struct inject_task *t)
+{
+	struct proc_stat st;
+
+	return t->thread && t->task > 0 &&
+	       proc_stat_read(t->program, t->task, &st) == 0 && st.state == 'T';
+}
+
 /* --- the thread that does either --- */
 
 struct work {
@@ -908,6 +946,8 @@ int inject_stop(struct inject_task *t, struct err *err)
 	int r = 0;
 
 	(void)take_hold(t);
+	if (is_stopped(t))
+		(void)run_in_thread(free_job, &j);
 	if (!is_gone(t, TASK_WAIT_MS))
 		r = err_set(err, -E_TIMEOUT,
 			"the sampler task has not left; its memory stays mapped in the program");
@@ -949,7 +989,7 @@ static int sampler_tasks(struct proc_ids *ret)
 }
 
 /* A thread of that name, other than the main one, with a ring or what may be one. */
-static pid_t sampler_thread(pid_t pid)
+pid_t inject_find_thread(pid_t pid)
 {
 	struct proc_ids threads;
 	pid_t found = 0;
@@ -973,7 +1013,7 @@ static pid_t sampler_thread(pid_t pid)
 pid_t inject_find_task(pid_t pid)
 {
 	struct proc_ids tasks;
-	pid_t found = sampler_thread(pid);
+	pid_t found = inject_find_thread(pid);
 
 	if (found != 0 || sampler_tasks(&tasks) != 0)
 		return found;

@@ -79,5 +79,6 @@ void inject_abandon(struct inject_task *t);
 /* The task that lives in process pid's memory already, or its thread that is one; 0
  * when there is none. */
 pid_t inject_find_task(pid_t pid);
+pid_t inject_find_thread(pid_t pid); /* a thread of it alone */
 
 #endif

@@ -12,6 +12,9 @@ static const char alone_word[] = "alone:";
 static const char adopted_word[] = "adopted:";
 static const char task_word[] = "task:";
 static const char thread_word[] = "thread:";
+static const char filters_word[] = "filters=";
+
+enum { NUMBERS_BYTES = 32 };
 
 enum {
 	HERE = -100, /* AT_FDCWD */
@@ -23,10 +26,12 @@ enum {
 static struct {
 	bool alone, adopted;
 	enum core_isolation isolation;
+	uint32_t filters, avoid;
 	const char *socket;
 	bool ended;
 	char spawn[sizeof(spawn_name) + sizeof(alone_word) + sizeof(adopted_word) +
-		   sizeof(thread_word) + CORE_SOCKET_PATH_BYTES];
+		   sizeof(thread_word) + sizeof(filters_word) + NUMBERS_BYTES +
+		   CORE_SOCKET_PATH_BYTES];
 	char preload[sizeof(preload_name) + ENTRIES_PATH_BYTES];
 } kept;
 
@@ -122,6 +127,17 @@ static bool pass_word(const char **at, const char *word)
 	return true;
 }
 
+static uint32_t take_number(const char **at)
+{
+	uint32_t value = 0;
+
+	while (**at >= '0' && **at <= '9')
+		value = value * 10 + (uint32_t)(*(*at)++ - '0');
+	if (**at == ',' || **at == ':')
+		(*at)++;
+	return value;
+}
+
 bool entries_take(char **environment)
 {
 	char *entry = find(environment, spawn_name);
@@ -136,6 +152,10 @@ bool entries_take(char **environment)
 		kept.isolation = CORE_ISOLATION_TASK;
 	else if (pass_word(&kept.socket, thread_word))
 		kept.isolation = CORE_ISOLATION_THREAD;
+	if (pass_word(&kept.socket, filters_word)) {
+		kept.filters = take_number(&kept.socket);
+		kept.avoid = take_number(&kept.socket);
+	}
 	drop(environment, spawn_name);
 	/* Who reads /proc/PID/environ sees that it was taken. */
 	entry[0] = ENTRIES_TAKEN;
@@ -151,6 +171,12 @@ bool entries_adopted(void)
 enum core_isolation entries_isolation(void)
 {
 	return kept.isolation;
+}
+
+long entries_filters(uint32_t *ret_avoid)
+{
+	*ret_avoid = kept.avoid;
+	return (long)kept.filters;
 }
 
 const char *entries_socket(void)

@@ -8,7 +8,7 @@
  * what it executes.
  *
  *   LD_PRELOAD=...:/PATH/pystack-preload.so
- *   PYSTACK_SPAWN=[alone:][adopted:][task:|thread:]/PATH/OF/THE/SOCKET
+ *   PYSTACK_SPAWN=[alone:][adopted:][task:|thread:[filters=N,A:]]/PATH/OF/THE/SOCKET
  *
  * The kernel goes on showing what the program was started with (/proc/PID/environ): the
  * first character of the second entry becomes ENTRIES_TAKEN there.
@@ -17,10 +17,13 @@
  * alone: of the first Python nothing more is to be recorded, neither forks of it nor
  * what it executes.
  * task, thread: what is to be started, if not whatever can be.
+ * filters: the recorder has N filters itself, and has tried that a thread can live
+ * under them if it leaves out the steps A (core_args.avoid).
  */
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "core/abi.h"
 
@@ -40,6 +43,9 @@ bool entries_take(char **environment);
 bool entries_adopted(void);
 
 enum core_isolation entries_isolation(void);
+
+/* How many filters a thread can live under, and what it has to leave out then. */
+long entries_filters(uint32_t *ret_avoid);
 
 /* The path of the recorder's socket. */
 const char *entries_socket(void);

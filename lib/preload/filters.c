@@ -59,9 +59,9 @@ void filters_note(void)
 	noted = count_filters();
 }
 
-bool filters_none(void)
+bool filters_are(long count)
 {
-	return noted == 0;
+	return noted == count;
 }
 
 bool filters_are_ours(void)

@@ -17,7 +17,7 @@ void filters_note(void);
  * cannot be told. */
 bool filters_are_ours(void);
 
-/* Had the program none then? */
-bool filters_none(void);
+/* Had the program so many then? */
+bool filters_are(long count);
 
 #endif

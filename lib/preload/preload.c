@@ -60,6 +60,16 @@ static bool is_reaper(void)
 	       reaper != 0;
 }
 
+/*
+ * A filter may end the program for what a thread of it does, where of a task it ends
+ * the task.  A thread is then left to who can read the filter, and attaches; unless it
+ * is the recorder's own, who has tried it.
+ */
+static bool may_be_thread(uint32_t *ret_avoid)
+{
+	return filters_are(entries_filters(ret_avoid));
+}
+
 static void fill_args(struct core_args *args, uint64_t arena, const char *socket_path)
 {
 	uint64_t word = 0;
@@ -77,10 +87,8 @@ static void fill_args(struct core_args *args, uint64_t arena, const char *socket
 		args->tid_word = word;
 	args->single_clone = below_reaper || is_reaper();
 	args->hold = entries_adopted();
-	/* A filter may end the program for what a thread of it does, where of a task it
-	 * ends the task: a thread is then left to who can read the filter, and
-	 * attaches. */
-	args->isolation = filters_none() ? entries_isolation() : CORE_ISOLATION_TASK;
+	args->isolation =
+		may_be_thread(&args->avoid) ? entries_isolation() : CORE_ISOLATION_TASK;
 	text_copy(args->socket_path, sizeof(args->socket_path), socket_path);
 	args->runtime = (uint64_t)(uintptr_t)_PyRuntime;
 	args->code_type = (uint64_t)(uintptr_t)PyCode_Type;
@@ -95,7 +103,9 @@ static void start_task(uint32_t patience_us)
 {
 	int (*start)(struct core_args *) =
 		(int (*)(struct core_args *))(uintptr_t)(core_image + CORE_ENTRY_CALL);
-	if (!filters_none() && entries_isolation() == CORE_ISOLATION_THREAD)
+	uint32_t ignored;
+
+	if (entries_isolation() == CORE_ISOLATION_THREAD && !may_be_thread(&ignored))
 		return;
 	long arena = call(__NR_mmap, 0, CORE_ARENA_BYTES, 0x3 /* read, write */,
 		0x22 /* private, anonymous */, -1, 0);

@@ -160,10 +160,7 @@ bool profile_has_waiting(const struct profile *p)
 
 bool profile_has_timers(const struct profile *p)
 {
-	for (uint32_t i = 0; i < model_segment_count(p->model); i++)
-		if (model_attribute(model_segment(p->model, i), "cpu-timer") != NULL)
-			return true;
-	return p->totals.timer_samples != 0;
+	return model_has_timers(p->model) || p->totals.timer_samples != 0;
 }
 
 static const char *const event_names[] = { "cpu", "wall", "gil", "cpu-timer",

@@ -61,6 +61,7 @@ enum ring_leave {
 	RING_LEAVE_NO_COPY,       /* detail: errno; memory cannot be read any more */
 	RING_LEAVE_NO_HANDLERS,   /* detail: errno, 0 where another handler stands, as
 				     copy_flags say; fast copies were asked for */
+	RING_LEAVE_RIGHTS, /* of a thread: the program has fewer or other rights */
 	RING_LEAVE_COUNT,
 };
 

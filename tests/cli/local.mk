@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # Commands as their users meet them: status, standard output, standard error.
-check_PROGRAMS += tests/cli/check-parts
+check_PROGRAMS += tests/cli/check-parts tests/cli/write-thread
+tests_cli_write_thread_SOURCES = tests/cli/write-thread.c
+tests_cli_write_thread_LDADD = $(LIBPYSTACK)
 tests_cli_check_parts_SOURCES = tests/cli/check-parts.c
 tests_cli_check_parts_LDADD = $(LIBPYSTACK)
 

@@ -65,6 +65,37 @@ sum_of_column() { # number
     [ -z "$(grep hot <<< "$output")" ]
 }
 
+# Lines of it, without the padding of numbers.
+stats_of() { # file
+    "$PYSTACK" report -i "$1" --stats | sed 's/^ *//'
+}
+
+@test "--stats says of a thread how it read memory, and who took its handlers" {
+    "$TOP_BUILDDIR/tests/cli/write-thread" thread.data
+    LC_ALL=C.UTF-8 stats_of thread.data > stats
+    sed -n '/^# process 101/,/^# process 102/p' stats > first
+    sed -n '/^# process 102/,/^# process 103/p' stats > second
+    sed -n '/^# process 103/,$p' stats > third
+    grep -qxF "# isolation: thread" first
+    grep -qxF "# copies: syscall; asked for: fast; can use: pwritev, process_vm_readv" first
+    grep -qxF "# copies: fast ones were given up" first
+    grep -qxF $'# SIGSEGV: taken over by /tmp/\ufffd\ufffd[31m"red"\\\ufffd.so (0x7f0000001234)' first
+    grep -qxF "# SIGBUS: taken over by SIG_DFL" first
+    grep -qxF "1000  copies" first
+    grep -qxF "256000  copied" first
+    grep -qxF "10  copy-errors" first
+    grep -qxF "0  timer-lost" first
+    # Of a task there is nothing to say.
+    [ -z "$(grep -E 'isolation|cop(y|ies)|timer|SIG' second)" ]
+    grep -qxF "# copies: syscall; asked for: syscall (fast ones are turned off); can use: process_vm_readv" third
+    [ -z "$(grep -E 'SIG|given up' third)" ]
+}
+
+@test "--stats of a task has no line on copies" {
+    run -0 report -i "$recording" --stats
+    [ -z "$(grep -E 'isolation|cop(y|ies)|timer' <<< "$output")" ]
+}
+
 # --- the table ---
 
 @test "the table has the functions of the program, the heaviest first" {

@@ -150,9 +150,144 @@ for key in sorted(sums, key=lambda k: k.encode()):
     done
 }
 
+# Each line by itself, as other programs read it; then what a check of all of them says.
+jsonl_holds() { # file python
+    local line
+    while IFS= read -r line; do
+        "$PYTHON" -m json.tool <<< "$line" > /dev/null || return 1
+    done < "$1"
+    "$PYTHON" -c '
+import json, sys
+lines = [json.loads(line) for line in open(sys.argv[1], encoding="utf-8")]
+def of(kind):
+    return [line for line in lines if line["type"] == kind]
+exec(sys.argv[2])' "$1" "$2"
+}
+
+@test "jsonl: every line is an object; a header, segments, samples, stats, an end" {
+    local samples
+    samples=$(samples_told "$BATS_FILE_TMPDIR/messages")
+    script -i "$recording" --format=jsonl > out
+    jsonl_holds out "
+kinds = [line['type'] for line in lines]
+assert kinds == sorted(kinds, key=['header', 'segment', 'sample', 'stats', 'end'].index), kinds
+assert len(of('segment')) == len(of('stats')) == 1
+head, segment, stats, end = lines[0], lines[1], lines[-2], lines[-1]
+assert (head['format'], head['version'], head['event'], head['unit']) == ('pystack-jsonl', 1, None, 'ticks')
+assert segment['segment'] == stats['segment'] == 1 and segment['parent'] is None
+assert segment['why'] == 'started' and segment['isolation'] == 'task' and segment['interval_ns'] == 2000000
+assert segment['command'][-2:] == ['0.6', '3'] and segment['comm'].startswith('python')
+assert sum(s['weight'] for s in of('sample')) == $samples == end['samples']
+assert (stats['end'], stats['status'], stats['copy'], stats['isolation']) == ('exit', 3, None, 'task')
+assert stats['counters']['samples'] == $samples
+assert end['complete'] and end['damage'] is None and end['bytes'] == $(stat -c %s "$recording")"
+}
+
+@test "jsonl: samples are those of the text format" {
+    script -i "$recording" --format=jsonl > out
+    script -i "$recording" > text
+    jsonl_holds out '
+def text_of(s):
+    frames = "".join("\t%s\n" % (f["function"] if f["file"] is None else "%s (%s%s)" % (
+        f["function"], f["file"], "" if f["line"] is None else ":%d" % f["line"])) for f in s["stack"])
+    us = int(s["time_ns"] / 1000)
+    return "%d/%d %s  %s%d.%06d:  %d tick%s  %.3f ms  %s\n%s\n" % (
+        s["pid"], s["tid"], s["thread"] or "thread", "-" if us < 0 else "",
+        abs(us) // 1000000, abs(us) % 1000000,
+        s["ticks"], "s" * (s["ticks"] != 1), s["wall_ns"] / 1e6, " ".join(s["state"]), frames)
+import re
+def clean(text):
+    return "".join(c if c >= " " and not 0x7f <= ord(c) <= 0x9f or c in "\n\t" else "\ufffd" for c in text)
+mine = [clean(text_of(s)) for s in of("sample")]
+theirs = [e + "\n\n" for e in open("text", encoding="utf-8").read().split("\n\n")[:-1]]
+theirs = [re.sub("^[^ ]* ", "", e) for e in theirs]
+assert len(mine) == len(theirs)
+for a, b in zip(mine, theirs):
+    assert a == b, (a, b)'
+}
+
+@test "jsonl: with an event weights are its time" {
+    local event us
+    for event in cpu wall gil; do
+        script -i "$recording" --format=jsonl -e "$event" > out
+        us=$(script -i "$recording" --format=collapsed -e "$event" | sum_of_weights)
+        jsonl_holds out "
+assert (lines[0]['event'], lines[0]['unit']) == ('$event', 'ns')
+assert all(s['weight'] > 0 for s in of('sample'))
+total = sum(s['weight'] for s in of('sample'))
+assert 0 <= total - $us * 1000 < 1000, total"
+    done
+}
+
+@test "jsonl: text that is hostile, or no UTF-8, is JSON all the same" {
+    "$TOP_BUILDDIR/tests/cli/write-thread" thread.data
+    script -i thread.data --format=jsonl > out
+    jsonl_holds out '
+bad = "/tmp/\ufffd\x1b[31m\"red\"\\\n.so"
+assert [s["command"][1] for s in of("segment")] == [bad] * 3
+assert all(s["thread"] == s["stack"][0]["file"] == bad for s in of("sample"))
+assert {s["stack"][0]["function"] for s in of("sample")} == {"w\xf6rk"}
+assert {s["stack"][0]["line"] for s in of("sample")} == {11, None}
+assert [m["text"] for m in of("mark")] == [bad]'
+    # Nothing of it reaches a terminal as it is.
+    [ -z "$(LC_ALL=C tr -d '\n -~\200-\377' < out)" ]
+}
+
+@test "jsonl: stats say how a thread read memory, and who took its handlers" {
+    "$TOP_BUILDDIR/tests/cli/write-thread" thread.data
+    script -i thread.data --format=jsonl > out
+    jsonl_holds out '
+first, second, third = of("stats")
+assert [s["isolation"] for s in of("stats")] == ["thread", "task", "thread"]
+c = first["copy"]
+assert (c["asked"], c["mode"], c["user_disabled"], c["wanted_fast"], c["fell_back"]) == ("fast", "syscall", False, True, True)
+assert c["capable"] == ["pwritev", "process_vm_readv"] and c["warmup_left_ns"] == 0
+segv, bus = c["takeovers"]
+assert (segv["signal"], segv["handler"]) == ("SIGSEGV", "0x7f0000001234") and segv["owner"].endswith(".so")
+assert (bus["signal"], bus["owner"]) == ("SIGBUS", "SIG_DFL")
+assert [(x["time_ns"], x["mode"], len(x["takeovers"])) for x in c["changes"]] == [
+    (0, "warmup", 0), (20000000, "fast", 0), (50000000, "syscall", 2)]
+assert first["counters"]["copies"] == 1000 and first["counters"]["copy-errors"] == 10
+assert second["copy"] is None
+c = third["copy"]
+assert (c["asked"], c["mode"], c["user_disabled"], c["wanted_fast"]) == ("syscall", "syscall", True, False)
+assert c["capable"] == ["process_vm_readv"] and c["takeovers"] == [] and len(c["changes"]) == 1'
+}
+
+@test "jsonl: a file that is cut is told of in its last line, with status 1" {
+    local size
+    size=$(stat -c %s "$recording")
+    head -c $((size - 3)) "$recording" > cut
+    run -1 --separate-stderr script --format=jsonl -i cut
+    echo "$output" > out
+    jsonl_holds out 'assert not lines[-1]["complete"] and "the file ends here" in lines[-1]["damage"]'
+    run -0 script --format=jsonl -f -i cut
+}
+
+# The most memory that a conversion of a file takes, in KB.
+memory_of() { # file
+    "$PYTHON" -c '
+import os, resource, subprocess, sys
+subprocess.run([os.environ["PYSTACK"], "script", "-i", sys.argv[1], "--format=jsonl", "-o", "out"], check=True)
+print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)' "$1"
+}
+
+@test "jsonl: samples are passed on, not gathered" {
+    local before samples
+    [[ $(ldd "$PYSTACK") != *libasan* ]] || skip "a sanitizer keeps what was freed"
+    samples=$(script -i "$recording" --format=jsonl | grep -c '"type":"sample"')
+    for n in {1..10}; do cat "$recording"; done > some
+    for n in {1..500}; do cat "$recording"; done > many
+    before=$(memory_of some)
+    # Names and stacks are kept once; processes and their counters for each recording.
+    [ "$(memory_of many)" -lt $((before + 16000)) ]
+    [ "$(grep -c '"type":"sample"' out)" = $((500 * samples)) ]
+    [ "$(stat -c %s out)" -gt 32000000 ]
+}
+
 @test "-o writes a file, in the place of another" {
     local format
-    for format in text collapsed; do
+    for format in text collapsed jsonl; do
         echo "what was here" > out
         run -0 --separate-stderr script -i "$recording" --format=$format -o out
         [ -z "$output$stderr" ]
@@ -184,6 +319,8 @@ for key in sorted(sums, key=lambda k: k.encode()):
 	--format=collapsed --event=nonsense
 	--event=cpu
 	--per-thread
+	--format=jsonl --per-thread
+	--format=jsonl --event=nonsense
 	--format=text --event=wall
 	--format=text --per-thread
 	END
@@ -193,7 +330,7 @@ for key in sorted(sums, key=lambda k: k.encode()):
     local format
     : > empty
     head -c 5000 /dev/urandom > random
-    for format in text collapsed; do
+    for format in text collapsed jsonl; do
         run -1 --separate-stderr script --format=$format
         [ "$stderr" = "pystack: script: pystack.data: No such file or directory" ]
         run -1 --separate-stderr script --format=$format -i empty

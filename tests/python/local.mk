@@ -6,6 +6,7 @@ python_tests = \
 	tests/python/attach-everywhere.bats \
 	tests/python/attach-filters.bats \
 	tests/python/attach-states.bats \
+	tests/python/copies.bats \
 	tests/python/cpu-timer.bats \
 	tests/python/guests.bats \
 	tests/python/isolation.bats \
@@ -32,6 +33,7 @@ EXTRA_DIST += \
 	tests/python/apps/callbacks.py \
 	tests/python/apps/called.py \
 	tests/python/apps/churn.py \
+	tests/python/apps/copies.py \
 	tests/python/apps/deep.py \
 	tests/python/apps/denied.py \
 	tests/python/apps/endless.py \
@@ -77,6 +79,7 @@ check_PROGRAMS += \
 	tests/python/attach-cycles \
 	tests/python/callbacks.so \
 	tests/python/die-at.so \
+	tests/python/foreign.so \
 	tests/python/guest.so \
 	tests/python/host \
 	tests/python/naive-reader.so \
@@ -107,6 +110,11 @@ tests_python_die_at_so_CPPFLAGS = $(loaded_cppflags)
 tests_python_die_at_so_CFLAGS = $(loaded_cflags)
 tests_python_die_at_so_LDFLAGS = -shared
 tests_python_die_at_so_LDADD = -ldl
+tests_python_foreign_so_SOURCES = tests/python/foreign.c
+tests_python_foreign_so_CPPFLAGS = $(loaded_cppflags)
+tests_python_foreign_so_CFLAGS = $(loaded_cflags)
+tests_python_foreign_so_LDFLAGS = -shared
+tests_python_foreign_so_LDADD =
 tests_python_guest_so_SOURCES = tests/python/guest.c
 tests_python_guest_so_CPPFLAGS = $(loaded_cppflags)
 tests_python_guest_so_CFLAGS = $(loaded_cflags)

@@ -5,6 +5,7 @@ load helpers
 
 setup() {
     cd "$BATS_TEST_TMPDIR"
+    isolation=task
 }
 
 # What a failed test has left must not outlive it.
@@ -24,9 +25,17 @@ beat_moved() {
 }
 
 # The sampler task of a process: a task named pystack that runs the program's own
-# executable.
+# executable.  Or its thread of that name.
 task_of() {
     local dir
+    if [ $isolation = thread ]; then
+        for dir in /proc/"$1"/task/*; do
+            [ "$(cat "$dir/comm" 2>/dev/null)" = pystack ] || continue
+            basename "$dir"
+            return 0
+        done
+        return 1
+    fi
     for dir in /proc/[0-9]*; do
         [ "$(cat "$dir/comm" 2>/dev/null)" = pystack ] || continue
         [ "$(readlink "$dir/exe")" = "$(readlink "/proc/$1/exe")" ] || continue
@@ -41,7 +50,8 @@ task_of() {
 start_recorded() { # python kind way
     rm -f beat stop out err f
     if [ "$3" = spawn ]; then
-        "$PYSTACK" record -F 500 -o f -- "$1" "$apps/healthy.py" "$2" beat stop > out 2> err &
+        "$PYSTACK" record --isolation=$isolation -F 500 -o f -- \
+            "$1" "$apps/healthy.py" "$2" beat stop > out 2> err &
         recorder=$!
         wait_until 30 test -e beat
         program=$(pgrep -P $recorder -f "healthy.py $2" | head -n 1)
@@ -49,7 +59,7 @@ start_recorded() { # python kind way
         "$1" "$apps/healthy.py" "$2" beat stop > out &
         program=$!
         wait_until 30 test -e beat
-        "$PYSTACK" record -F 500 -o f -p $program 2> err &
+        "$PYSTACK" record --isolation=$isolation -F 500 -o f -p $program 2> err &
         recorder=$!
     fi
     wait_until 30 has_samples f
@@ -69,6 +79,13 @@ each_way() { # function, called with python and way
             "$1" "$path" $way || { echo "failed on $version, $way"; cat err; return 1; }
         done
     done < <(some_pythons)
+}
+
+# By both ways, as a task and as a thread.
+each_isolation() { # function, called with python and way
+    for isolation in task thread; do
+        each_way "$1" || { echo "as a $isolation"; return 1; }
+    done
 }
 
 task_gets() { # signal python way
@@ -101,7 +118,7 @@ recorder_killed() { # python way
     task=$(task_of $program)
     kill -KILL $recorder
     wait $recorder || [ $? -eq 137 ]
-    # The task notices and leaves; attached, the program has to reap it, and does not.
+    # It notices and leaves; a task that was attached the program has to reap, and does not.
     wait_until 20 task_is_gone "$task"
     program_ends_well
     has_samples f
@@ -112,7 +129,7 @@ task_is_gone() {
 }
 
 @test "the recorder is killed: the task leaves, the program goes on, the file reads" {
-    each_way recorder_killed
+    each_isolation recorder_killed
 }
 
 sampler_is() { # state
@@ -133,8 +150,10 @@ recorder_stopped() { # python way
 
 # On, or to the end of the program.
 @test "the recorder is stopped: the sampler parks and goes on after" {
-    recorder_stopped /usr/bin/python3 spawn
-    recorder_stopped /usr/bin/python3 attach
+    for isolation in task thread; do
+        recorder_stopped /usr/bin/python3 spawn
+        recorder_stopped /usr/bin/python3 attach
+    done
 }
 
 program_killed() { # python way
@@ -149,7 +168,7 @@ program_killed() { # python way
 }
 
 @test "the program is killed: the recorder ends with its status, the file reads" {
-    each_way program_killed
+    each_isolation program_killed
 }
 
 program_dumps() { # python way
@@ -164,53 +183,70 @@ program_dumps() { # python way
 }
 
 @test "the program dumps core: the recorder ends with its status, the file reads" {
-    each_way program_dumps
+    each_isolation program_dumps
 }
 
 @test "what the program and its children can see is as without us" {
-    # Environment, descriptors, signals, children, limits: compared with a bare run.
+    # Environment, descriptors, signals, children, limits: compared with a bare run.  The
+    # kernel counts a thread of ours.
     local version path
     while read -r version path; do
         "$path" "$apps/surroundings.py" bare
-        "$PYSTACK" record -q -o f -- "$path" "$apps/surroundings.py" recorded
-        run diff bare recorded
-        echo "# $version: $(wc -l < bare) lines compared" >&3
-        [ "$status" -eq 0 ] || { echo "$output"; return 1; }
+        for isolation in task thread; do
+            "$PYSTACK" record --isolation=$isolation -q -o f -- \
+                "$path" "$apps/surroundings.py" recorded
+            [ $isolation = task ] || sed -i 's/^\(Threads:.\)2$/\11/' recorded
+            run diff bare recorded
+            echo "# $version, $isolation: $(wc -l < bare) lines compared" >&3
+            [ "$status" -eq 0 ] || { echo "$output"; return 1; }
+        done
     done < <(pythons)
 }
 
 @test "signals that were ignored stay ignored, those of the C library too" {
-    python3 "$apps/ignore-signals.py" "$PYSTACK" record -q -o f -- \
-        /usr/bin/python3 "$apps/surroundings.py" recorded
     python3 "$apps/ignore-signals.py" /usr/bin/python3 "$apps/surroundings.py" bare
-    diff bare recorded
+    for isolation in task thread; do
+        python3 "$apps/ignore-signals.py" "$PYSTACK" record --isolation=$isolation -q -o f \
+            -- /usr/bin/python3 "$apps/surroundings.py" recorded
+        [ $isolation = task ] || sed -i 's/^\(Threads:.\)2$/\11/' recorded
+        diff bare recorded
+    done
     # 1, 2, 13, 32, 33 and what Python ignores itself.
     [[ $(grep '^SigIgn' recorded) =~ 1[89a-f]...[1357]00[37]$ ]]
 }
 
 @test "a program that is its children's reaper finds no strange child" {
-    "$PYSTACK" record -q -o f -- /usr/bin/python3 "$apps/reaper.py" > out
-    [ "$(cat out)" = DONE ]
+    for isolation in task thread; do
+        "$PYSTACK" record --isolation=$isolation -q -o f -- \
+            /usr/bin/python3 "$apps/reaper.py" > out
+        [ "$(cat out)" = DONE ]
+    done
 }
 
-@test "resident memory after detach is what it was before attach" {
+memory_stays() { # isolation
+    isolation=$1
     start_recorded /usr/bin/python3 sleep attach
     kill -INT $recorder
     wait $recorder
     local before after
     before=$(awk '/^VmRSS/ { print $2 }' /proc/$program/status)
     for _ in 1 2 3 4 5; do
-        "$PYSTACK" record -q -d 0.2 -o f -p $program
+        "$PYSTACK" record --isolation=$isolation -q -d 0.2 -o f -p $program
     done
     after=$(awk '/^VmRSS/ { print $2 }' /proc/$program/status)
-    echo "# before $before KiB, after $after KiB" >&3
+    echo "# $isolation: before $before KiB, after $after KiB" >&3
     [ $((after - before)) -lt 200 ]
     program_ends_well
 }
 
-@test "program and recorder sleep for two seconds, as on a laptop: in no figure" {
+@test "resident memory after detach is what it was before attach" {
+    memory_stays task
+    memory_stays thread
+}
+
+sleeps_out() { # isolation
     local recorder program wall
-    "$PYSTACK" record -F 500 -o f -- python3 "$apps/busy.py" 4 > out 2> err &
+    "$PYSTACK" record --isolation="$1" -F 500 -o f -- python3 "$apps/busy.py" 4 > out 2> err &
     recorder=$!
     wait_until 20 has_function f in_busy
     program=$(awk "{ print \$1 }" /proc/$recorder/task/$recorder/children)
@@ -222,4 +258,9 @@ program_dumps() { # python way
     echo "# $wall ms of wall time in 4 s with 2 s of sleep" >&3
     [ "$wall" -lt 2700 ]
     [ "$wall" -gt 1000 ]
+}
+
+@test "program and recorder sleep for two seconds, as on a laptop: in no figure" {
+    sleeps_out task
+    sleeps_out thread
 }

@@ -3,18 +3,21 @@
 unit_tests = \
 	tests/unit/t-base \
 	tests/unit/t-control \
+	tests/unit/t-copy \
 	tests/unit/t-decoder \
 	tests/unit/t-fault \
 	tests/unit/t-file \
 	tests/unit/t-file-damage \
 	tests/unit/t-file-writer \
 	tests/unit/t-filter \
+	tests/unit/t-handlers \
 	tests/unit/t-host \
 	tests/unit/t-kept \
 	tests/unit/t-walk \
 	tests/unit/t-layout \
 	tests/unit/t-limits \
 	tests/unit/t-lines \
+	tests/unit/t-looks \
 	tests/unit/t-output \
 	tests/unit/t-parse \
 	tests/unit/t-preload \
@@ -91,12 +94,27 @@ tests_unit_t_fault_LDFLAGS = $(AM_LDFLAGS) \
 	-Wl,--defsym=core_fixups_begin=__start_core_fixups \
 	-Wl,--defsym=core_fixups_end=__stop_core_fixups
 tests_unit_t_fault_LDADD =
+tests_unit_t_copy_SOURCES = tests/unit/t-copy.c lib/core/copy-x86-64-sig.c
+tests_unit_t_copy_LDFLAGS = $(AM_LDFLAGS) \
+	-Wl,--defsym=core_page_begin=__start_core_page \
+	-Wl,--defsym=core_page_end=__stop_core_page
+tests_unit_t_copy_LDADD =
+tests_unit_t_handlers_SOURCES = tests/unit/t-handlers.c lib/core/copy.c \
+	lib/core/copy-x86-64-sig.c
+tests_unit_t_handlers_LDFLAGS = $(tests_unit_t_copy_LDFLAGS)
+tests_unit_t_handlers_LDADD = -lpthread
 tests_unit_t_kept_SOURCES = tests/unit/t-kept.c lib/core/kept.c
 tests_unit_t_kept_LDADD =
-tests_unit_t_walk_SOURCES = tests/unit/t-walk.c lib/core/walk.c lib/core/copy.c \
+tests_unit_t_walk_SOURCES = tests/unit/t-walk.c lib/core/walk.c \
 	lib/core/fault-x86-64-sig.c
 tests_unit_t_walk_LDFLAGS = $(tests_unit_t_fault_LDFLAGS)
 tests_unit_t_walk_LDADD =
+tests_unit_t_looks_SOURCES = tests/unit/t-looks.c \
+	lib/core/copy-x86-64-sig.c lib/core/cpu.c lib/core/intern.c lib/core/kept.c \
+	lib/core/names.c lib/core/runs.c lib/core/strata.c lib/core/threads.c \
+	lib/core/walk.c lib/wire/ring.c
+tests_unit_t_looks_LDFLAGS = $(tests_unit_t_copy_LDFLAGS)
+tests_unit_t_looks_LDADD =
 tests_unit_t_sigframe_SOURCES = tests/unit/t-sigframe.c
 tests_unit_t_sigframe_LDADD = $(LIBPYSTACK)
 tests_unit_t_proc_SOURCES = tests/unit/t-proc.c

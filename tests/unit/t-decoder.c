@@ -122,6 +122,39 @@ static void add_run(struct buf *b, uint64_t thread, uint64_t node, uint64_t posi
 	add_record(b, REC_RUN, "uuuuuu", thread, node, position1, state, first, count);
 }
 
+/* What is said of CPU time for the case that nothing follows: it counts if nothing
+ * does, the last of it. */
+static void test_unsaid(void)
+{
+	struct buf in = BUF_INIT(1 << 20), out = BUF_INIT(DUMP_MAX_BYTES);
+	struct session s;
+
+	session_begin(&s, PY_LINES_LOCATIONS);
+	add_prelude(&in);
+	add_record(&in, REC_THREAD, "uuuu", U(2), U(78), U(0x8000), U(0));
+	add_run(&in, 1, 1, 1, 0, 0, 10);
+	add_run(&in, 2, 1, 1, 0, 0, 10);
+	for (uint64_t thread = 1; thread <= 2; thread++)
+		add_record(&in, REC_CPU, "uuuuuuu", thread, U(4), U(400), U(4),
+			U(REC_CPU_SO_FAR), U(0), U(0));
+	add_record(&in, REC_CPU, "uuuuuuu", U(1), U(10), U(1000), U(5),
+		U(REC_CPU_SO_FAR), U(0), U(0));
+	add_record(&in, REC_CPU, "uuuu", U(2), U(10), U(2000), U(6));
+	add_ticks(&in, 0, 10);
+	add_record(&in, REC_CUT, "uu", U(10), U(6000));
+	tap_is(feed(&s, in.data, in.size), (int64_t)in.size, "accounts so far");
+	decoder_end_unsaid(s.d);
+	session_end(&s, &out);
+	tap_ok(has_line(buf_text(&out), "cpu 1 tick 10 ns 1000 runs 5") &&
+			has_line(buf_text(&out), "cpu 2 tick 10 ns 2000 runs 6"),
+		"the last ones count");
+	tap_ok(!has_line(buf_text(&out), "cpu 1 tick 4 ns 400 runs 4") &&
+			!has_line(buf_text(&out), "cpu 2 tick 4 ns 400 runs 4"),
+		"those that others follow do not");
+	buf_done(&in);
+	buf_done(&out);
+}
+
 /* Runs do not go on over a change of phase; of strata and accounts, what a part of the
  * threads, a limit or a coarse account add. */
 static void test_states(void)
@@ -1290,6 +1323,7 @@ int main(void)
 	scratch_begin();
 	test_states();
 	test_timers();
+	test_unsaid();
 	test_copies();
 	test_good();
 	test_cut_anywhere();

@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <linux/audit.h>
+#include <linux/sched.h>
 #include <stddef.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
@@ -245,11 +246,87 @@ static void test_verdicts(void)
 	}
 }
 
+/* What a thread does without, and what it needs. */
+static const struct verdict thread_verdicts[] = {
+	{ "setsid", SYS_setsid, SECCOMP_RET_KILL_PROCESS, 0, 0, "" },
+	{ "seccomp", SYS_seccomp, SECCOMP_RET_KILL_PROCESS, 0, 0, "" },
+	{ "unshare", SYS_unshare, DENY, 0, CORE_AVOID_CHROOT, "" },
+	{ "pwritev", SYS_pwritev, DENY, 0, CORE_AVOID_PWRITEV, "" },
+	{ "process_vm_readv", SYS_process_vm_readv, SECCOMP_RET_KILL_PROCESS, 0,
+		CORE_AVOID_READV, "" },
+	{ "exit", SYS_exit, DENY, -E_REFUSED, 0,
+		"its seccomp filter refuses exit, which the sampler needs" },
+};
+
+static void test_threads(void)
+{
+	struct sock_filter code[4], other[4];
+	struct err err = { "" };
+	uint32_t avoid;
+
+	for (unsigned i = 0; i < COUNT(thread_verdicts); i++) {
+		const struct verdict *v = &thread_verdicts[i];
+
+		avoid = 0;
+		err.text[0] = '\0';
+		make_filter(code, v->number, v->action);
+		struct filter_program one = { code, 4 };
+		struct filters f = { &one, 1, 1 };
+		int r = filters_judge(&f, CORE_ISOLATION_THREAD, &avoid, &err);
+
+		tap_ok(r == v->code && avoid == v->avoid &&
+				strcmp(err.text, v->words) == 0,
+			"judged for a thread: %s", v->name);
+	}
+	make_filter(code, SYS_pwritev, DENY);
+	make_filter(other, SYS_process_vm_readv, DENY);
+	struct filter_program two[] = { { code, 4 }, { other, 4 } };
+	struct filters f = { two, 2, 2 };
+
+	tap_is(filters_judge(&f, CORE_ISOLATION_THREAD, &avoid, &err), -E_REFUSED,
+		"neither copy: no thread");
+	tap_is(filters_judge(&f, CORE_ISOLATION_TASK, &avoid, &err), 0,
+		"which is nothing to a task");
+}
+
+/* One that lets threads alone be made. */
+static void test_clones(void)
+{
+	static const struct sock_filter code[] = { { BPF_LD | BPF_W | BPF_ABS, 0, 0,
+							   NUMBER },
+		{ BPF_JMP | BPF_JEQ | BPF_K, 0, 3, SYS_clone },
+		{ BPF_LD | BPF_W | BPF_ABS, 0, 0, offsetof(struct seccomp_data, args) },
+		{ BPF_JMP | BPF_JSET | BPF_K, 1, 0, CLONE_THREAD }, RETURN(DENY),
+		RETURN(SECCOMP_RET_ALLOW) };
+	/* As sandboxes have it: what pthread_create() asks for, nothing else. */
+	static const struct sock_filter exact[] = {
+		{ BPF_LD | BPF_W | BPF_ABS, 0, 0, offsetof(struct seccomp_data, args) },
+		{ BPF_JMP | BPF_JEQ | BPF_K, 1, 0,
+			CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND |
+				CLONE_THREAD | CLONE_SYSVSEM | CLONE_SETTLS |
+				CLONE_PARENT_SETTID | CLONE_CHILD_CLEARTID },
+		RETURN(DENY), RETURN(SECCOMP_RET_ALLOW)
+	};
+	struct filter_program one = { (struct sock_filter *)(uintptr_t)code,
+		COUNT(code) };
+	struct filters f = { &one, 1, 1 };
+
+	tap_ok(!filters_let_clone(&f, CORE_ISOLATION_TASK) &&
+			filters_let_clone(&f, CORE_ISOLATION_THREAD),
+		"a filter that lets threads alone be made");
+	one = (struct filter_program){ (struct sock_filter *)(uintptr_t)exact,
+		COUNT(exact) };
+	tap_ok(filters_let_clone(&f, CORE_ISOLATION_THREAD),
+		"even if they have to be those of the C library");
+}
+
 int main(void)
 {
 	test_against_kernel();
 	test_damaged();
 	test_severity();
 	test_verdicts();
+	test_threads();
+	test_clones();
 	return tap_done();
 }

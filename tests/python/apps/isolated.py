@@ -113,6 +113,18 @@ def threads():
     say(names)
 
 
+def foreign_threads():
+    """Threads that are not of this user."""
+    count = 0
+    for task in os.listdir("/proc/self/task"):
+        try:
+            with open("/proc/self/task/%s/status" % task) as status:
+                count += "Uid:\t%d\t" % os.getuid() not in status.read()
+        except OSError:
+            pass
+    return count
+
+
 def users():
     pool = threading.Thread(target=spin, args=(seconds,))
     pool.start()
@@ -121,6 +133,10 @@ def users():
     os.setresgid(65534, 65534, 65534)
     os.setresuid(65534, 65534, 65534)
     say(os.getresuid(), os.getresgid())
+    end = time.monotonic() + 10
+    while foreign_threads() and time.monotonic() < end:
+        in_main(0.05)
+    say("others", foreign_threads())
     in_main()
     pool.join()
 

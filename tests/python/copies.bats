@@ -1,0 +1,185 @@
+# SPDX-License-Identifier: Apache-2.0
+# Copies of the thread isolation: whatever a program does with SIGSEGV and SIGBUS, it goes on
+# and ends as it does alone, and what took the place of our handlers is told.
+load helpers
+
+setup() {
+    cd "$BATS_TEST_TMPDIR"
+    program=
+    ulimit -c 0
+}
+
+teardown() {
+    [ -z "$program" ] || end_process "$program"
+}
+
+app() { # python kind seconds [ready]
+    "$1" "$apps/copies.py" "$tools/foreign.so" "${@:2}"
+}
+
+# Addresses are others each time.
+same_text() {
+    cmp -s <(sed -E 's/0x[0-9a-f]+/0x/g' "$1") <(sed -E 's/0x[0-9a-f]+/0x/g' "$2")
+}
+
+# Run apps/copies.py alone and under a recorder that attaches to it or spawns it: is its
+# output the same, and its end?
+as_alone() { # python way kind seconds option...
+    local ready= status=0 alone=0
+    rm -f f ready
+    [ "$2" = spawn ] || ready=ready
+    app "$1" "$3" "$4" $ready > alone.out 2> alone.err || alone=$?
+    rm -f ready
+    if [ "$2" = spawn ]; then
+        "$PYSTACK" record -q --isolation=thread -F 1000 "${@:5}" -o f -- \
+            "$1" "$apps/copies.py" "$tools/foreign.so" "$3" "$4" > out 2> err ||
+            status=$?
+    else
+        app "$1" "$3" "$4" $ready > out 2> err &
+        program=$!
+        wait_until 30 test -e ready || return
+        "$PYSTACK" record -q --isolation=thread -F 1000 "${@:5}" -o f -p $program \
+            2> err.record || { cat err.record; return 1; }
+        wait $program || status=$?
+        program=
+    fi
+    [ "$status" -eq "$alone" ] || { echo "status $status, alone $alone"; return 1; }
+    same_text out alone.out || { echo "other output"; diff out alone.out; return 1; }
+    # What a recorder says of a program's end by a signal is its own, and the shell says
+    # something too.
+    same_text <(grep -vE '^pystack:|: line [0-9]+: ' err) \
+        <(grep -v ': line [0-9]*: ' alone.err) ||
+        { echo "other errors"; diff err alone.err; return 1; }
+}
+
+each_python_and_way() { # command argument...
+    local version path way
+    while read -r version path; do
+        for way in spawn attach; do
+            run "$1" "$path" $way "${@:2}"
+            [ "$status" -eq 0 ] || { echo "$version, $way: $output"; return 1; }
+        done
+    done < <(some_pythons)
+}
+
+account() {
+    "$PYSTACK" report --stats -i f
+}
+
+says() { # what is to be in the account
+    account > account
+    grep -qE -- "$1" account || { echo "no '$1' in:"; grep -v '^#  ' account; return 1; }
+}
+
+says_not() {
+    account > account
+    ! grep -E -- "$1" account
+}
+
+fast=(--copy=fast --warmup=0s)
+
+ends_fast() { # python way kind seconds
+    as_alone "$@" "${fast[@]}" || return
+    says '^# copies: fast' && says_not 'given up|taken over' || return
+    has_function f in_main
+}
+
+taken() { # python way kind seconds option...
+    as_alone "$@" || return
+    says '^# copies: .*given up' && says 'taken over by .*foreign' || return
+    has_function f in_main
+}
+
+@test "fast, in a program that has no handlers" {
+    each_python_and_way ends_fast plain 0.3
+}
+
+@test "by system calls, in each program" {
+    local kind
+    for kind in plain early late toggled unmapped ignores; do
+        run as_alone "$(some_pythons | tail -n 1 | cut -d' ' -f2)" spawn $kind 0.3
+        [ "$status" -eq 0 ] || { echo "$kind: $output"; return 1; }
+        says_not 'given up|taken over'
+    done
+}
+
+attached_early() { # python raw
+    as_alone "$1" attach "$2" 0.3 "${fast[@]}" || return
+    has_line out 'handled 1000' && has_line out DONE || return
+    says '^# copies: fast' && says_not 'given up|taken over'
+}
+
+@test "a handler that was there before gets the program's 1,000 faults, fast goes on" {
+    local version path kind
+    while read -r version path; do
+        for kind in early early-raw; do
+            run attached_early "$path" $kind
+            [ "$status" -eq 0 ] || { echo "$version, $kind: $output"; return 1; }
+        done
+    done < <(some_pythons)
+}
+
+@test "one that comes later keeps its place; who it is is told" {
+    each_python_and_way taken late 0.3 "${fast[@]}"
+}
+
+@test "by a raw system call" {
+    each_python_and_way taken late-raw 0.3 "${fast[@]}"
+}
+
+@test "in the warm-up" {
+    each_python_and_way taken late 0.3 --copy=fast --warmup=60s
+}
+
+@test "twice, and given back; then the program dies of a fault" {
+    each_python_and_way taken twice 0.4 "${fast[@]}"
+}
+
+dies() { # python way kind seconds option...
+    as_alone "$@" || return
+    [ "$(tail -n 1 out)" = DONE ]
+}
+
+@test "a program that dies of SIGSEGV does so" {
+    each_python_and_way dies dies 0.3 "${fast[@]}"
+}
+
+# With -X faulthandler or by a call: before, where it is attached to, or behind our start.
+@test "faulthandler says what it has to say" {
+    each_python_and_way dies enabled 0.3 "${fast[@]}"
+    has_line err 'Fatal Python error: Segmentation fault'
+}
+
+@test "faulthandler turned on and off while it is recorded, again and again" {
+    each_python_and_way dies toggled 0.3 "${fast[@]}"
+    each_python_and_way dies toggled 0.3 --copy=fast --warmup=100ms
+}
+
+unmaps() { # python way
+    as_alone "$1" "$2" unmapped 0.5 -F max "${fast[@]}" || return
+    says '^# copies: fast'
+}
+
+@test "memory that goes away under the sampler" {
+    each_python_and_way unmaps
+}
+
+ignores() { # python way option...
+    as_alone "$1" "$2" ignores 0.3 "${@:3}" && has_line out DONE
+}
+
+@test "a program that ignores SIGSEGV goes on to" {
+    each_python_and_way ignores "${fast[@]}"
+}
+
+hosted() { # python
+    local status=0
+    LD_PRELOAD=$tools/foreign.so FOREIGN_AT_START=1 "$PYSTACK" record -q \
+        --isolation=thread -F 1000 "${fast[@]}" -o f -- \
+        "$1" "$apps/copies.py" "$tools/foreign.so" hosted 0.3 > out 2> err || status=$?
+    [ "$status" -eq 0 ] && has_line out 'handled 1000' && has_line out DONE
+}
+
+@test "handlers of a host, that are there before Python is" {
+    with_each some_pythons hosted
+}
