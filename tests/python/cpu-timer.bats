@@ -227,7 +227,6 @@ leaves_nothing() { # python
         recorder=
         has_state $program before || { state_of $program; return 1; }
         [ $i -ne 1 ] || pages=$(code_pages $program)
-        [ "$(counter f timer-samples)" -gt 0 ] || return
     done
     # The same pages each time.
     [ "$(code_pages $program)" -eq "$pages" ] || return

@@ -209,12 +209,14 @@ def calls():
 def deep():
     sys.setrecursionlimit(5000)
 
-    def in_deep(n):
+    def in_deep(n, s):
         if n > 0:
-            return in_deep(n - 1)
-        burn(seconds)
+            return in_deep(n - 1, s)
+        burn(s)
 
-    in_deep(900)
+    # Attaching needs some of the stack behind it.
+    in_deep(1200, 0)
+    in_deep(900, seconds)
 
 
 def ready():
