@@ -331,9 +331,10 @@ static const struct opt record_options[] = {
 		.set = set_max_threads },
 	{ 0, "oncpu", NULL, "threads that run alone: CPU and GIL time, no waiting",
 		.flag = &options.sampling.oncpu },
-	{ 'e', "event", "cpu-timer[:TIME]",
-		"also a timer for each thread on its CPU clock, every TIME\nof CPU it uses "
-		"(10ms); takes SIGPROF while nobody else\nuses it, and --isolation=thread",
+	{ 'e', "event", "EVENT",
+		"cpu-timer or cpu-timer:TIME: also a timer for each thread\non its CPU clock, "
+		"every TIME of CPU it uses (10ms); takes\nSIGPROF while nobody else uses it, "
+		"and --isolation=thread",
 		.set = set_event },
 	{ 0, "isolation", "auto|task|thread",
 		"what samples in the program: a task of its own, a thread\nof the program, or "

@@ -68,11 +68,11 @@ arch_sigreturn:
 	hlt
 
 	/*
-	 * The handler of SIGPROF, as it is copied into a page of its own (timer.h), with
-	 * its state in the page behind: (signal, siginfo, ucontext).  What is not of our
-	 * timers meets the default action, if it comes from the kernel; who calls this as
-	 * the handler that was there before finds that it does nothing.  What is left of
-	 * our timers when nobody takes samples any more is dropped.
+	 * The handler of SIGPROF, as it is copied into a page of its own (timer.h),
+	 * with its state in the page behind: (signal, siginfo, ucontext).  What is not
+	 * of our timers meets the default action, if it comes from the kernel; who
+	 * calls this as the handler that was there before finds that it does nothing.
+	 * What is left of our timers when nobody takes samples any more is dropped.
 	 */
 	.section core_prof, "ax"
 	.balign	64
