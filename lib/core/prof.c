@@ -25,7 +25,7 @@ struct iovec_raw {
 };
 
 /* What is asked for next lies below as a rule: a caller's frame. */
-static bool move_window(struct prof_memory m, uint64_t address)
+RARE static bool move_window(struct prof_memory m, uint64_t address)
 {
 	enum { AHEAD = 128, PAGE = 4096 };
 	uint64_t page = address & ~(uint64_t)(PAGE - 1);
@@ -50,7 +50,8 @@ static bool move_window(struct prof_memory m, uint64_t address)
 }
 
 /* None of these crosses a page: they are aligned. */
-static bool load_own(struct prof_memory m, void *to, uint64_t address, unsigned size)
+RARE static bool load_own(
+	struct prof_memory m, void *to, uint64_t address, unsigned size)
 {
 	if (!sane(address) || (address & (size - 1)) != 0)
 		return false;
@@ -86,7 +87,7 @@ static inline bool py_mem_load8(PY_MEM m, uint64_t address, uint8_t *ret)
 
 /* The instruction as a word holds it: from the code object on, or as the frame has it.
  */
-static uint32_t instr_of(const struct py_layout *l, const struct py_frame *f)
+RARE static uint32_t instr_of(const struct py_layout *l, const struct py_frame *f)
 {
 	uint64_t units;
 
@@ -119,7 +120,7 @@ uint64_t prof_instr(const struct py_layout *l, uint64_t code, uint32_t word)
 }
 
 /* Is the thread state still this thread's? */
-static bool same_thread(struct prof_memory m, const struct py_layout *l)
+RARE static bool same_thread(struct prof_memory m, const struct py_layout *l)
 {
 	const struct timer_buffer *b = m.b;
 	uint64_t pthread, native;
@@ -145,8 +146,8 @@ static bool has_ended(
 
 /* The chain into the words behind the head.  Returns how many frames it has, 0 for
  * none; those beyond `most` are only counted. */
-static uint32_t walk_own(struct prof_memory m, const struct py_layout *l, uint32_t most,
-	struct timer_sample *s)
+RARE static uint32_t walk_own(struct prof_memory m, const struct py_layout *l,
+	uint32_t most, struct timer_sample *s)
 {
 	enum { TOP = 8 }; /* behind datastack_chunk */
 	uint64_t at, top = 0, outermost = 0;
@@ -189,7 +190,7 @@ static void count_lost(struct timer_buffer *b, uint32_t overruns)
 	b->full++;
 }
 
-static void take(struct core *c, struct timer_buffer *b, uint32_t overruns)
+RARE static void take(struct core *c, struct timer_buffer *b, uint32_t overruns)
 {
 	const struct py_layout *l = &c->layout;
 	struct prof_memory m = { b, c->args.program_pid };
@@ -254,7 +255,7 @@ struct siginfo_timer {
  * Has it come at the end of a system call that says EINTR?  No timer cuts a call short,
  * but one that a stop has ended, to begin again, does not once a handler runs.
  */
-static bool comes_with_eintr(const struct core *c, const void *context)
+RARE static bool comes_with_eintr(const struct core *c, const void *context)
 {
 	uint8_t call[ARCH_CALL_BYTES] = { 0 };
 	uint64_t behind = arch_behind_eintr(context);

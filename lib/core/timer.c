@@ -158,7 +158,7 @@ struct shown {
  * Where it is not whole, what lies below a frame that cannot be need not be this
  * thread's.
  */
-static void resolve(struct core *c, const struct timer_buffer *b,
+RARE static void resolve(struct core *c, const struct timer_buffer *b,
 	const struct timer_sample *s, struct shown *ret)
 {
 	ret->from = 0;
@@ -187,15 +187,15 @@ static void resolve(struct core *c, const struct timer_buffer *b,
 	}
 }
 
-static uint32_t below(struct core *c, const struct timer_sample *s)
+RARE static uint32_t below(struct core *c, const struct timer_sample *s)
 {
 	return s->missing == 0 ? 0
 			       : node_make(c, 0, 0, REC_NODE_TRUNCATED,
 					 1u << (31 - __builtin_clz(s->missing)));
 }
 
-static void send(struct core *c, const struct thread *t, const struct timer_buffer *b,
-	const struct timer_sample *s)
+RARE static void send(struct core *c, const struct thread *t,
+	const struct timer_buffer *b, const struct timer_sample *s)
 {
 	struct shown w;
 	uint32_t node = below(c, s), call = 0;
@@ -232,7 +232,7 @@ static void send(struct core *c, const struct thread *t, const struct timer_buff
 	count(c, RING_TIMER_OVERRUNS, s->overruns);
 }
 
-static void drain(struct core *c, const struct thread *t, struct timer_buffer *b)
+RARE static void drain(struct core *c, const struct thread *t, struct timer_buffer *b)
 {
 	struct timer_sample s;
 	uint64_t lost = b->lost, interrupted = b->interrupted;
@@ -251,7 +251,7 @@ static void drain(struct core *c, const struct thread *t, struct timer_buffer *b
 	b->interrupted_told = interrupted;
 }
 
-static void drain_all(struct core *c)
+RARE static void drain_all(struct core *c)
 {
 	if (__atomic_exchange_n(&c->timers.some, 0, __ATOMIC_ACQ_REL) == 0)
 		return;
