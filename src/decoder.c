@@ -1156,9 +1156,21 @@ void decoder_close_runs(struct decoder *d)
 
 void decoder_end_unsaid(struct decoder *d)
 {
-	for (size_t i = 0; i < d->thread_count; i++)
-		if (d->threads[i].has_so_far)
-			settle_account(d, &d->threads[i].so_far);
+	for (size_t i = 0; i < d->thread_count; i++) {
+		struct thread *t = &d->threads[i];
+		struct pending p = t->so_far;
+
+		if (!t->has_so_far)
+			continue;
+		/* The ticks behind the last cut are not known. */
+		if (p.first > d->base)
+			p.first = d->base;
+		if (t->accounted && p.first < t->account.tick)
+			p.first = t->account.tick;
+		if (t->open && p.first < t->run.first + t->run.ticks)
+			p.first = t->run.first + t->run.ticks;
+		settle_account(d, &p);
+	}
 }
 
 void decoder_stop_at_cut(struct decoder *d, uint32_t number)

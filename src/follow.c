@@ -144,6 +144,15 @@ static void order(struct follow *f, enum ring_order what)
 	__atomic_store_n(&f->ring.header->order, what, __ATOMIC_RELEASE);
 }
 
+/* Is it a thread that is stopped together with its program? */
+static bool thread_stands(const struct follow *f)
+{
+	struct proc_stat st;
+
+	return f->thread && proc_stat_read(f->pid, f->task, &st) == 0 &&
+	       st.state == 'T';
+}
+
 void follow_enable(struct follow *f, bool on)
 {
 	order(f, on ? RING_ORDER_RUN : RING_ORDER_PARK);
@@ -633,14 +642,6 @@ void follow_name_threads(struct follow *f, bool at_once)
 
 /* --- the end --- */
 
-static bool thread_stands(const struct follow *f)
-{
-	struct proc_stat st;
-
-	return f->thread && proc_stat_read(f->pid, f->task, &st) == 0 &&
-	       st.state == 'T';
-}
-
 /* Wait until the task has left; false when it does not. */
 static bool await_leaving(struct follow *f)
 {
@@ -783,7 +784,7 @@ bool follow_obeys(const struct follow *f)
 	const struct ring_header *h = f->ring.header;
 	uint32_t state = __atomic_load_n(&h->state, __ATOMIC_ACQUIRE);
 
-	if (state != RING_PARKED && state != RING_RUNNING)
+	if ((state != RING_PARKED && state != RING_RUNNING) || thread_stands(f))
 		return true;
 	return (h->order == RING_ORDER_PARK) == (state == RING_PARKED);
 }

@@ -641,7 +641,7 @@ void cpu_end(struct core *c, struct thread *t);
 void cpu_checkpoint_all(struct core *c);
 /* Account for all until now: a pause follows, another file, or the end. */
 void cpu_settle(struct core *c);
-/* Behind a cut: what each has used so far, for the case that this is the last word. */
+/* What each has used so far, for the case that this is the last word; now and then. */
 void cpu_say_so_far(struct core *c);
 /* Ticks are taken again: CPU time used since is nobody's. */
 RARE void cpu_resume(struct core *c);

@@ -45,6 +45,7 @@ enum {
 	SLACK_FLOOR_NS = 10000000,
 	SLACK_TICKS = 2,
 	LATELY = 8, /* windows */
+	SO_FAR_NS = 10000000,
 	SO_FAR_MAX_NS = 1000000000,
 	CHECKPOINT_TICKS = 16,
 	CHECKPOINT_NS = 1000000000,
@@ -617,7 +618,7 @@ void cpu_say_so_far(struct core *c)
 	loop_count_cpu(c);
 	c->so_far_ns = c->now_ns;
 	c->so_far_step =
-		loop_step(0, loop_clock(CLOCK_OWN_CPU) - before, SO_FAR_MAX_NS);
+		loop_step(SO_FAR_NS, loop_clock(CLOCK_OWN_CPU) - before, SO_FAR_MAX_NS);
 }
 
 void cpu_resume(struct core *c)

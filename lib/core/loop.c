@@ -116,12 +116,14 @@ RARE static void park(struct core *c)
 			c, from + (fresh ? PARKED_LOOK_NS : PARKED_LOOK_LATER_NS));
 		if (alive_check(c))
 			break;
-		if (c->gap_why != c->park_why) {
+		/* A thread says it bit by bit, as any may be the last. */
+		if (c->gap_why != c->park_why || c->thread) {
 			int64_t now = loop_now(c);
 
 			runs_end_gap(c, now);
 			c->gap_from = now;
 			c->gap_why = c->park_why;
+			runs_publish(c);
 		}
 	}
 	c->now_ns = loop_now(c);
@@ -232,12 +234,12 @@ static void after_tick(struct core *c)
 		send_clocks(c);
 	if (c->now_ns - c->cut_ns >= cut_apart(c) || c->epoch_full) {
 		(void)runs_cut(c);
-		if (c->thread)
-			cpu_say_so_far(c);
 		c->cut_ns = c->now_ns;
 		if (intern_new_epoch(c))
 			c->all_changed = true;
 	}
+	if (c->thread)
+		cpu_say_so_far(c);
 	runs_publish(c);
 	if (c->stopped_since != 0)
 		sit_out_stop(c);

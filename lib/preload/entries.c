@@ -148,6 +148,8 @@ bool entries_take(char **environment)
 	kept.socket = kept.spawn + sizeof(spawn_name) - 1;
 	kept.alone = pass_word(&kept.socket, alone_word);
 	kept.adopted = pass_word(&kept.socket, adopted_word);
+	kept.isolation = CORE_ISOLATION_AUTO;
+	kept.filters = kept.avoid = 0;
 	if (pass_word(&kept.socket, task_word))
 		kept.isolation = CORE_ISOLATION_TASK;
 	else if (pass_word(&kept.socket, thread_word))

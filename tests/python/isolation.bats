@@ -92,34 +92,59 @@ threads_only=(errno:clone:0:!0x10000 errno:clone3,fork,vfork)
     [ "$(grep -c "no sampler task can be had" err)" -eq 1 ]
 }
 
+# quiet.py under conditions, until end_quiet.
+start_quiet() { # condition...
+    rm -f in out
+    mkfifo in
+    python3 "$apps/under.py" "$@" -- "$apps/quiet.py" 7 < in > out &
+    program=$!
+    exec 9> in
+    wait_until 30 has_line out ready
+}
+
+end_quiet() {
+    local code=0
+    exec 9>&-
+    wait $program || code=$?
+    program=
+    [ $code -eq 7 ] && has_line out DONE
+}
+
 @test "a filter that forbids what a thread of all things does without: auto takes a thread" {
     requires_root
     local call
     for call in kill:rt_sigaction errno:rt_sigaction; do
-        rm -f ready
-        python3 "$apps/under.py" $call -- "$apps/quiet.py" 7 < <(sleep 2) > out &
-        program=$!
-        wait_until 30 has_line out ready
-        "$PYSTACK" record -q -F 500 -d 0.5 -o f -p $program
+        start_quiet $call
+        "$PYSTACK" record -q -F 500 -d 1 -o f -p $program 9>&-
         [ "$(isolations f)" = "thread " ]
-        run "$PYSTACK" record --isolation=task -o g -p $program
+        run "$PYSTACK" record --isolation=task -o g -p $program 9>&-
         [ "$status" -eq 125 ]
         [[ "$output" == *"rt_sigaction, which the sampler needs"* ]]
         [[ "$output" == *"--isolation=auto"* ]]
-        wait $program || [ $? -eq 7 ]
-        program=
-        has_line out DONE
+        end_quiet
     done
+}
+
+@test "filters of the recorder's own: tried, and a thread begins with the program" {
+    # ptrace is refused, so nothing can be attached to.
+    python3 "$apps/under.py" errno:101 exec -- "$PYSTACK" record --isolation=thread -F 500 \
+        -o f -- /usr/bin/python3 "$apps/isolated.py" family 1 > out || [ $? -eq 7 ]
+    [ "$(isolations f)" = "thread " ]
+    has_function f in_main
+    has_function f in_child
+    # What would end it keeps it from beginning.
+    python3 "$apps/under.py" kill:memfd_create errno:101 exec -- "$PYSTACK" record \
+        --isolation=thread -o g -- /usr/bin/python3 "$apps/isolated.py" threads 0.3 > out
+    has_line out DONE
+    ! has_function g in_main
 }
 
 @test "the copies of a thread: one of two calls is enough, none is refused" {
     requires_root
     local calls
     for calls in pwritev process_vm_readv pwritev,process_vm_readv; do
-        python3 "$apps/under.py" kill:$calls -- "$apps/quiet.py" 7 < <(sleep 2) > out &
-        program=$!
-        wait_until 30 has_line out ready
-        run "$PYSTACK" record --isolation=thread -F 500 -d 0.5 -o f -p $program
+        start_quiet kill:$calls
+        run "$PYSTACK" record --isolation=thread -F 500 -d 1 -o f -p $program 9>&-
         if [[ $calls == *,* ]]; then
             [ "$status" -eq 125 ]
             [[ "$output" == *"which the sampler needs"* ]]
@@ -127,9 +152,7 @@ threads_only=(errno:clone:0:!0x10000 errno:clone3,fork,vfork)
             [ "$status" -eq 0 ]
             has_function f in_quiet
         fi
-        wait $program || [ $? -eq 7 ]
-        program=
-        has_line out DONE
+        end_quiet
     done
 }
 
@@ -144,7 +167,7 @@ main_exits() { # python way kind
 }
 
 goes_on() { # python way
-    run_isolated "$1" "$2" thread family 0.4 || return
+    run_isolated "$1" "$2" thread family 0.8 || return
     [ "$status" -eq 7 ] || { echo "status $status"; return 1; }
     printf '%s\n' 'child 3' 'grandchild 5' 'spawned 6' 'no other' | diff - out || return
     local function

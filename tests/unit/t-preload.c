@@ -217,6 +217,37 @@ static void test_alone(void)
 	tap_ok(!entries_go_on(), "it does not");
 }
 
+/* What a recorder wants to be started, and what it knows of its filters. */
+static void test_isolation(void)
+{
+	static const struct {
+		const char *words;
+		enum core_isolation isolation;
+		long filters;
+		uint32_t avoid;
+	} cases[] = {
+		{ "", CORE_ISOLATION_AUTO, 0, 0 },
+		{ "task:", CORE_ISOLATION_TASK, 0, 0 },
+		{ "adopted:thread:", CORE_ISOLATION_THREAD, 0, 0 },
+		{ "alone:adopted:thread:filters=12,4096:", CORE_ISOLATION_THREAD, 12,
+			4096 },
+	};
+
+	for (unsigned i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		char spawn[300];
+		uint32_t avoid = 1;
+
+		(void)snprintf(spawn, sizeof(spawn), "PYSTACK_SPAWN=%s%s",
+			cases[i].words, scratch("socket"));
+		tap_ok(entries_take((char *[]){ spawn, NULL }) &&
+				strcmp(entries_socket(), scratch("socket")) == 0 &&
+				entries_isolation() == cases[i].isolation &&
+				entries_filters(&avoid) == cases[i].filters &&
+				avoid == cases[i].avoid,
+			"\"%s\" is understood", cases[i].words);
+	}
+}
+
 int main(void)
 {
 	scratch_begin();
@@ -225,6 +256,7 @@ int main(void)
 	test_entries();
 	test_bounds();
 	test_alone();
+	test_isolation();
 	scratch_end();
 	return tap_done();
 }

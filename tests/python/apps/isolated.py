@@ -4,7 +4,8 @@
 usage: isolated.py KIND [SECONDS [BEAT-FILE]]
 
 Works in in_main() for SECONDS (1) and prints what KIND is about, "DONE" at the end:
-exit-raw, exit-libc  the main thread ends, in_thread() goes on for that long
+exit-raw, exit-libc  the main thread ends once it is sampled, in_thread() goes on for so
+                     long
 family               in_child() of a fork, in_grandchild() of a process that is executed,
                      in_exec() behind an exec; statuses 3, 5 and 7
 signals              counts SIGTERM, SIGCHLD and SIGUSR1 until all came, the last of
@@ -41,14 +42,24 @@ def in_main(seconds=seconds):
     spin(seconds)
 
 
+leaving = []
+
+
 def in_thread():
+    while not leaving:
+        spin(0.05)
     spin(seconds)
     say("DONE")
 
 
 def main_exits():
     threading.Thread(target=in_thread, daemon=True).start()
+    # A third one is the sampler's.
+    end = time.monotonic() + 30
+    while len(os.listdir("/proc/self/task")) < 3 and time.monotonic() < end:
+        time.sleep(0.02)
     time.sleep(0.2)
+    leaving.append(True)
     if kind == "exit-raw":
         libc.syscall(60, 0)
     else:
