@@ -213,6 +213,7 @@ code_pages() { # pid
 }
 
 leaves_nothing() { # python
+    rm -f out before
     "$1" "$app" many 100 ready > out &
     program=$!
     wait_until 30 has_line out many || return
@@ -225,7 +226,8 @@ leaves_nothing() { # python
         kill -INT $recorder
         wait $recorder || return
         recorder=
-        has_state $program before || { state_of $program; return 1; }
+        state_of $program > after
+        diff before after || { cat err; return 1; }
         [ $i -ne 1 ] || pages=$(code_pages $program)
     done
     # The same pages each time.
