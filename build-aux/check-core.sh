@@ -1,7 +1,7 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # Check what goes into other programs: check-core.sh core FILE | preload FILE, and that
 # the part of the core that is copied elsewhere leads nowhere: check-core.sh page OBJECT
-# SPDX-License-Identifier: Apache-2.0
 set -eu
 kind=$1
 file=$2

@@ -1286,8 +1286,8 @@ static void test_move(void)
 	buf_done(&bytes);
 }
 
-/* What timers have seen waits for its strata, as runs do; it has a chunk's base, and the
- * lines of the leaf. */
+/* What timers have seen waits for its strata, as runs do; it has a chunk's base, and
+ * the lines of the leaf. */
 static void test_timers(void)
 {
 	struct buf in = BUF_INIT(1 << 20), out = BUF_INIT(DUMP_MAX_BYTES);
