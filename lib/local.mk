@@ -15,6 +15,7 @@ lib_core_libcore_a_SOURCES = \
 	lib/core/memory.h \
 	lib/core/strata.h \
 	lib/core/sys.h \
+	lib/core/timer.h \
 	lib/core/alive.c \
 	lib/core/call.c \
 	lib/core/cpu.c \
@@ -28,11 +29,13 @@ lib_core_libcore_a_SOURCES = \
 	lib/core/loop.c \
 	lib/core/memops.c \
 	lib/core/names.c \
+	lib/core/prof.c \
 	lib/core/runs.c \
 	lib/core/sample.c \
 	lib/core/strata.c \
 	lib/core/task.c \
 	lib/core/threads.c \
+	lib/core/timer.c \
 	lib/core/vdso.c \
 	lib/core/walk.c \
 	lib/wire/ring.c

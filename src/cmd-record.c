@@ -11,6 +11,7 @@
 #include "msg.h"
 #include "recorder.h"
 #include "schedule.h"
+#include "timer-probe.h"
 
 enum {
 	DEFAULT_HZ = 100,
@@ -25,6 +26,9 @@ enum {
 
 #define DEFAULT_WARMUP_NS  15000000000
 #define LEAST_SWITCH_NS    100000000
+#define DEFAULT_TIMER_NS   10000000
+#define LEAST_TIMER_NS     1000000
+#define MOST_TIMER_NS      1000000000
 #define LEAST_KEPT_NS      1000000000u
 #define LEAST_KEPT_BYTES   (64u << 10)
 #define DEFAULT_KEPT_NS    60000000000u
@@ -154,6 +158,31 @@ static int set_level(const char *value, struct err *err)
 		return err_set(
 			err, -EINVAL, "'%s' is not a number from 1 to 22", value);
 	options.output.level = (int)level;
+	return 0;
+}
+
+/* The others are always recorded. */
+static int set_event(const char *value, struct err *err)
+{
+	static const char name[] = "cpu-timer";
+	const char *interval = value + sizeof(name) - 1;
+	int64_t ns = DEFAULT_TIMER_NS;
+
+	if (strcmp(value, "cpu") == 0 || strcmp(value, "wall") == 0 ||
+		strcmp(value, "gil") == 0)
+		return 0;
+	if (strncmp(value, name, sizeof(name) - 1) != 0 ||
+		(*interval != '\0' && *interval != ':'))
+		return err_set(err, -EINVAL,
+			"'%s' is not an event (cpu-timer; cpu, wall, gil, which are always "
+			"recorded)",
+			value);
+	if (*interval == ':' && (parse_duration(interval + 1, &ns) != 0 ||
+					ns < LEAST_TIMER_NS || ns > MOST_TIMER_NS))
+		return err_set(err, -EINVAL,
+			"'%s' is not a time from 1ms to 1s of CPU between two samples",
+			interval + 1);
+	options.sampling.timer_ns = (uint32_t)ns;
 	return 0;
 }
 
@@ -302,6 +331,11 @@ static const struct opt record_options[] = {
 		.set = set_max_threads },
 	{ 0, "oncpu", NULL, "threads that run alone: CPU and GIL time, no waiting",
 		.flag = &options.sampling.oncpu },
+	{ 'e', "event", "EVENT",
+		"cpu-timer or cpu-timer:TIME: also a timer for each thread\non its CPU clock, "
+		"every TIME of CPU it uses (10ms); takes\nSIGPROF while nobody else uses it, "
+		"and --isolation=thread",
+		.set = set_event },
 	{ 0, "isolation", "auto|task|thread",
 		"what samples in the program: a task of its own, a thread\nof the program, or "
 		"whichever can be had, in this order\n(auto)",
@@ -391,6 +425,24 @@ static int check_output(void)
 	return 0;
 }
 
+/* CPU timers are made by a thread of the program alone. */
+static int check_timers(void)
+{
+	struct err err;
+
+	if (options.sampling.timer_ns == 0)
+		return 0;
+	if (options.isolation == CORE_ISOLATION_TASK)
+		return opt_usage_error(
+			"-e cpu-timer needs --isolation=thread: a task cannot make timers "
+			"of the program's threads");
+	options.isolation = CORE_ISOLATION_THREAD;
+	if (timer_probe(&err) == 0)
+		return 0;
+	msg_error("no CPU timers (-e cpu-timer): %s", err.text);
+	return STATUS_CANNOT;
+}
+
 static int check_control(void)
 {
 	struct err err;
@@ -429,7 +481,9 @@ static int run(int argc, char **argv)
 	if (options.pid == getpid())
 		return opt_usage_error("pystack cannot record itself");
 	options.argv = argv;
-	status = check_control();
+	status = check_timers();
+	if (status == 0)
+		status = check_control();
 	if (status == 0)
 		status = recorder_run(&options);
 	control_free(options.control);

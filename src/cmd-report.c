@@ -26,8 +26,8 @@ static int set_event(const char *value, struct err *err)
 	int event = profile_event_parse(value);
 
 	if (event < 0)
-		return err_set(
-			err, -EINVAL, "'%s' is not an event (cpu, wall, gil)", value);
+		return err_set(err, -EINVAL,
+			"'%s' is not an event (cpu, wall, gil, cpu-timer)", value);
 	view.event = (enum profile_event)event;
 	view.event_given = true;
 	return 0;
@@ -85,7 +85,7 @@ static const struct opt report_options[] = {
 		.flag = &stdio },
 	{ 'e', "event", "EVENT",
 		"what to count: cpu, the time running (default); wall,\nall time of all threads; "
-		"gil, the time with the lock",
+		"gil, the time with the lock; cpu-timer, the time running by\nthreads' own timers",
 		.set = set_event },
 	{ 's', "sort", "KEY[,KEY]",
 		"a row for each: symbol (default), file, srcline,\nthread, tid, pid, comm, state, interp",
@@ -133,8 +133,11 @@ static void print_report(const struct profile *p)
 		view_header(p, input, &view, header || header_only);
 	if (header_only)
 		return;
-	if (p->totals.ticks == 0)
+	if (p->totals.ticks == 0 && p->totals.timer_samples == 0)
 		say_empty(p);
+	else if (view.event == PROFILE_CPU_TIMER && p->totals.timer_samples == 0)
+		printf("#\n# No timer ran out: no thread ran Python code for long, or SIGPROF was "
+		       "taken (see --stats).\n");
 	else if (profile_total(p, view.event) == 0)
 		printf("#\n# No sample has any %s time; --event=wall shows all %llu samples.\n",
 			profile_event_name(view.event),
@@ -167,6 +170,11 @@ static int run(int argc, char **argv)
 			"%s has no time of waiting threads (it was recorded with --oncpu): "
 			"--event=cpu or gil",
 			input);
+		profile_free(p);
+		return STATUS_FAILED;
+	}
+	if (view.event == PROFILE_CPU_TIMER && !profile_has_timers(p)) {
+		msg_error("%s has no CPU timers: record with -e cpu-timer", input);
 		profile_free(p);
 		return STATUS_FAILED;
 	}

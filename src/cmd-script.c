@@ -39,8 +39,8 @@ static int set_event(const char *value, struct err *err)
 {
 	event = profile_event_parse(value);
 	if (event < 0)
-		return err_set(
-			err, -EINVAL, "'%s' is not an event (cpu, wall, gil)", value);
+		return err_set(err, -EINVAL,
+			"'%s' is not an event (cpu, wall, gil, cpu-timer)", value);
 	return 0;
 }
 
@@ -52,8 +52,8 @@ static const struct opt script_options[] = {
 		"first, for flame graphs; jsonl:\none JSON object a line, samples and all else",
 		.set = set_format },
 	{ 'e', "event", "EVENT",
-		"weigh stacks by cpu, wall or gil time, instead of\ncounting samples: "
-		"collapsed ones in microseconds, jsonl in ns",
+		"weigh stacks by cpu, wall, gil or cpu-timer time, instead\nof counting samples: "
+		"collapsed ones in microseconds,\njsonl in ns",
 		.set = set_event },
 	{ 0, "per-thread", NULL,
 		"put process and thread in front of each collapsed stack",
@@ -91,8 +91,11 @@ static void print_run(struct model *m, const struct load_run *r, void *context)
 	frame_text_thread(&line, m, r->thread);
 	printf("%s", buf_text(&line));
 	print_since(since);
-	printf(":  %" PRIu64 " tick%s  %.3f ms  ", r->ticks, r->ticks == 1 ? "" : "s",
-		(double)r->wall_ns / 1e6);
+	if (r->timer_samples != 0)
+		printf(":  cpu-timer  %.3f ms  ", (double)r->timer_ns / 1e6);
+	else
+		printf(":  %" PRIu64 " tick%s  %.3f ms  ", r->ticks,
+			r->ticks == 1 ? "" : "s", (double)r->wall_ns / 1e6);
 	buf_clear(&line);
 	frame_text_state(&line, r->state, " ");
 	printf("%s\n", buf_text(&line));
@@ -227,6 +230,11 @@ static int script_collapsed(void)
 
 	if (profile_load(input, &p, &err) != 0) {
 		msg_error("%s", err.text);
+		return STATUS_FAILED;
+	}
+	if (what == PROFILE_CPU_TIMER && !profile_has_timers(p)) {
+		msg_error("%s has no CPU timers: record with -e cpu-timer", input);
+		profile_free(p);
 		return STATUS_FAILED;
 	}
 	struct line *lines = xcalloc(p->count, sizeof(*lines));

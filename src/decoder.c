@@ -62,17 +62,20 @@ struct node {
 	uint32_t epoch;
 };
 
-/* A run, or an account (ticks 0), that waits for the strata it belongs to: they come
- * behind it, and both are to stand in one chunk. */
+/* A run, an account (ticks 0) or what a timer has seen (likewise), that waits for the
+ * strata it belongs to: they come behind it, and both are to stand in one chunk. */
 struct pending {
 	uint32_t thread; /* by the task's number */
 	uint32_t state;  /* of an account: enum file_cpu_flags */
+	bool timer;
 	uint64_t first;
 	uint64_t ticks;
 	union {
 		struct {
 			uint32_t node;
 			uint32_t position1;
+			uint64_t timer_ns;
+			uint64_t timer_samples;
 		};
 		struct {
 			uint64_t cpu_ns;
@@ -685,17 +688,23 @@ static uint32_t state_in(struct decoder *d, uint32_t state, uint32_t node)
 	return state;
 }
 
+/* Where in its function's lines the leaf stands. */
+static int64_t leaf_line(struct decoder *d, const struct pending *p)
+{
+	const struct node *n = &d->nodes[p->node - 1];
+
+	return n->kind == REC_NODE_PYTHON ? line_of(d, code_at(d, n->ref), p->position1)
+					  : FILE_NO_LINE;
+}
+
 /* Into the file, or into the run before it if it goes on. */
 static void settle_run(struct decoder *d, const struct pending *p)
 {
 	struct thread *t = &d->threads[p->thread - 1];
-	const struct node *n = &d->nodes[p->node - 1];
 	struct file_run run = {
 		.thread = t->t.file_thread,
 		.node = file_node(d, p->node),
-		.line = n->kind == REC_NODE_PYTHON
-				? line_of(d, code_at(d, n->ref), p->position1)
-				: FILE_NO_LINE,
+		.line = leaf_line(d, p),
 		.state = state_in(d, p->state, p->node),
 		.first = p->first,
 		.ticks = p->ticks,
@@ -741,6 +750,27 @@ static void settle_account(struct decoder *d, const struct pending *p)
 	t->account = c;
 }
 
+static void settle_timer(struct decoder *d, const struct pending *p)
+{
+	struct thread *t = &d->threads[p->thread - 1];
+	struct file_timer f = {
+		.thread = t->t.file_thread,
+		.node = file_node(d, p->node),
+		.line = leaf_line(d, p),
+		.state = p->state,
+		.tick = p->first,
+		.cpu_ns = p->timer_ns,
+		.samples = p->timer_samples,
+	};
+
+	if (f.node == 0) {
+		d->stats.lost += f.samples;
+		return;
+	}
+	need_thread(d, t);
+	file_writer_timer(d->writer, d->segment, &f);
+}
+
 /* Write what lies before the tick `covered`; the rest goes on waiting. */
 static void settle(struct decoder *d, uint64_t covered)
 {
@@ -753,6 +783,8 @@ static void settle(struct decoder *d, uint64_t covered)
 			d->pending[kept++] = *p;
 		else if (p->ticks != 0)
 			settle_run(d, p);
+		else if (p->timer)
+			settle_timer(d, p);
 		else
 			settle_account(d, p);
 	}
@@ -865,6 +897,26 @@ static void get_cpu(struct decoder *d, struct varint_reader *v)
 		t->so_far = p;
 	else
 		v->bad |= !wait_for_strata(d, &p);
+}
+
+static void get_timer(struct decoder *d, struct varint_reader *v)
+{
+	struct thread *t = thread_of(d, v);
+	struct pending p = { .timer = true };
+
+	p.node = varint_get_max(v, MAX_NODES);
+	p.position1 = varint_get_max(v, MAX_POSITION);
+	p.state = varint_get_max(v, REC_STATE_MAX) & REC_APPROXIMATE;
+	p.first = d->base + varint_get_max(v, UINT32_MAX);
+	p.timer_ns = varint_get(v);
+	p.timer_samples = varint_get_max(v, INT32_MAX);
+	if (v->bad || p.node == 0 || p.node > d->node_count || p.timer_samples == 0 ||
+		p.timer_ns > INT64_MAX / 4) {
+		v->bad = true;
+		return;
+	}
+	p.thread = (uint32_t)(t - d->threads) + 1;
+	v->bad |= !wait_for_strata(d, &p);
 }
 
 static void get_gap(struct decoder *d, struct varint_reader *v)
@@ -1024,6 +1076,9 @@ static void decode(
 		break;
 	case REC_CPU:
 		get_cpu(d, v);
+		break;
+	case REC_TIMER:
+		get_timer(d, v);
 		break;
 	case REC_GAP:
 		get_gap(d, v);

@@ -47,6 +47,7 @@ struct follow {
 	struct python_found python;
 	struct ring_reader ring;
 	struct decoder *decoder;
+	uint32_t timer_state; /* enum ring_timer, as told */
 	struct thread_names names;
 	struct output_part *part, *next; /* next: it is to move there */
 	uint32_t number, next_number;    /* of its segment in them */
@@ -94,6 +95,7 @@ static const char *const counter_names[RING_COUNTERS] = {
 	[RING_TIMER_OVERRUNS] = "timer-overruns",
 	[RING_TIMER_LOST] = "timer-lost",
 	[RING_TIMER_YIELDED] = "timer-yielded",
+	[RING_TIMER_INTERRUPTED] = "timer-interrupted",
 };
 
 /* --- the ring --- */
@@ -170,6 +172,7 @@ static void give_orders(struct follow *f, const struct follow_options *o, bool d
 	r->max_stack = o->max_stack;
 	r->max_threads = o->max_threads;
 	r->overhead_ppm = o->overhead_ppm;
+	r->timer_ns = o->timer_ns;
 	r->copy = o->copy;
 	r->warmup_ns = (uint64_t)o->warmup_ns;
 	r->runtime = f->python.runtime;
@@ -356,6 +359,8 @@ static void describe(struct follow *f, const struct follow_options *o,
 		add_number(a, "max-threads", o->max_threads);
 	if (o->adaptive)
 		add_number(a, "overhead-limit", o->overhead_ppm);
+	if (o->timer_ns != 0)
+		add_number(a, "cpu-timer", o->timer_ns);
 	add_text(a, "pystack", PACKAGE_VERSION);
 	s.attributes = a->list;
 	s.attribute_count = (uint32_t)a->count;
@@ -570,6 +575,65 @@ void follow_close_runs(struct follow *f)
 		decoder_close_runs(f->decoder);
 }
 
+/* What the handler at an address of the program belongs to. */
+static void add_owner(struct buf *words, pid_t pid, uint64_t handler)
+{
+	struct proc_maps maps;
+	struct err unsaid;
+
+	if (handler <= 1 || proc_maps_read(pid, &maps, &unsaid) != 0)
+		return;
+	const struct proc_map *m = proc_maps_at(&maps, handler);
+
+	if (m != NULL && m->path[0] == '/')
+		buf_printf(words, " (its handler is in %s)", m->path);
+	proc_maps_done(&maps);
+}
+
+bool follow_timer_news(struct follow *f, struct buf *words)
+{
+	const struct ring_header *h = f->ring.header;
+	uint32_t state = __atomic_load_n(&h->timer_state, __ATOMIC_ACQUIRE);
+	uint64_t owner = h->timer_owner;
+
+	if (state == f->timer_state || state >= RING_TIMER_STATES)
+		return false;
+	f->timer_state = state;
+	switch ((enum ring_timer)state) {
+	case RING_TIMER_USED:
+		buf_add_str(words, "no CPU timers: the program ");
+		buf_add_str(words, owner == 1 ? "ignores SIGPROF" : "uses SIGPROF");
+		add_owner(words, f->pid, owner);
+		break;
+	case RING_TIMER_TAKEN:
+		buf_add_str(words, "no CPU timers from now on: the program has taken "
+				   "SIGPROF");
+		add_owner(words, f->pid, owner);
+		break;
+	case RING_TIMER_NO_READ:
+		buf_printf(words, "no CPU timers: process_vm_readv is refused (%s)",
+			strerror(h->timer_detail));
+		break;
+	case RING_TIMER_NO_PROC:
+		buf_add_str(words,
+			"no CPU timers: without /proc it cannot be seen which "
+			"threads block SIGPROF");
+		break;
+	case RING_TIMER_REFUSED:
+		buf_printf(words,
+			"no CPU timers: their handler cannot be installed (%s)",
+			strerror(h->timer_detail));
+		break;
+	case RING_TIMER_FILTERED:
+		buf_add_str(words, "no CPU timers from now on: the program has put a "
+				   "seccomp filter on its threads");
+		break;
+	default:
+		return false;
+	}
+	return true;
+}
+
 bool follow_has_left(const struct follow *f)
 {
 	struct pollfd p = { .fd = f->task_pidfd, .events = POLLIN };
@@ -633,6 +697,7 @@ static void sum_up(struct follow *f)
 	f->stats.samples = s->samples;
 	f->stats.lost = s->lost + f->stats.counters[RING_LOST_FULL];
 	f->stats.threads = s->threads;
+	f->stats.timer_blocked = f->ring.header->timer_blocked;
 }
 
 /* Who took the sampler's handlers, if anybody did. */
@@ -716,6 +781,7 @@ int follow_end(
 	if (f->attached && !out) {
 		f->injected.arena_gone = __atomic_load_n(&f->ring.header->state,
 						 __ATOMIC_ACQUIRE) == RING_LEFT;
+		f->injected.in_use = f->ring.header->timer_inside != 0;
 		r = inject_stop(&f->injected, err);
 	} else if (!left && !out) {
 		r = err_set(err, -E_TIMEOUT, "the sampler %s %d has not left",

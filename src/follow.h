@@ -10,6 +10,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "base/buf.h"
 #include "base/err.h"
 #include "file/writer.h"
 #include "inject/inject.h"
@@ -26,7 +27,8 @@ struct follow_options {
 	uint32_t max_stack;
 	uint32_t max_threads; /* looked at by a tick; 0: all */
 	uint32_t overhead_ppm;
-	unsigned copy; /* enum ring_copy, for the isolation of a thread */
+	uint32_t timer_ns; /* of CPU timers; 0: none */
+	unsigned copy;     /* enum ring_copy, for the isolation of a thread */
 	int64_t warmup_ns;
 };
 
@@ -39,6 +41,7 @@ struct follow_stats {
 	int64_t held_ns;
 	unsigned takeovers; /* segments in which another took the sampler's handlers */
 	char owner[1024];   /* the first of them, "" when there is none */
+	uint64_t timer_blocked; /* threads without a CPU timer as they block SIGPROF */
 };
 
 struct follow;
@@ -104,6 +107,12 @@ void follow_move_now(struct follow *f);
 
 /* Before a flush of the file. */
 void follow_close_runs(struct follow *f);
+
+/*
+ * Has something become of the CPU timers that has to be said?  Then words of it, whole
+ * in themselves, and true.
+ */
+bool follow_timer_news(struct follow *f, struct buf *words);
 
 /* Has the task left? */
 bool follow_has_left(const struct follow *f);

@@ -20,6 +20,7 @@ void rec_add_stats(struct follow_stats *to, const struct follow_stats *s)
 	to->lost += s->lost;
 	to->threads += s->threads;
 	to->held_ns += s->held_ns;
+	to->timer_blocked += s->timer_blocked;
 	to->takeovers += s->takeovers;
 	if (to->owner[0] == '\0')
 		memcpy(to->owner, s->owner, sizeof(to->owner));
@@ -179,6 +180,21 @@ void rec_say_end(struct recorder *r)
 		(unsigned long long)c[RING_APPROXIMATE],
 		(unsigned long long)c[RING_LATE], buf_text(&faults),
 		rec_overhead(r, &r->stats));
+	if (r->stats.timer_blocked != 0)
+		msg_info("CPU timers: %llu thread%s had none, as they block SIGPROF",
+			(unsigned long long)r->stats.timer_blocked,
+			r->stats.timer_blocked == 1 ? "" : "s");
+	if (c[RING_TIMER_LOST] != 0)
+		msg_info("CPU timers: %llu of %llu samples found no room",
+			(unsigned long long)c[RING_TIMER_LOST],
+			(unsigned long long)(c[RING_TIMER_LOST] +
+					     c[RING_TIMER_SAMPLES] +
+					     c[RING_TIMER_OVERRUNS]));
+	if (c[RING_TIMER_INTERRUPTED] != 0)
+		msg_info(
+			"CPU timers: %llu system calls of the program may have said EINTR for "
+			"them, as it was stopped and went on (see pystack-record(1))",
+			(unsigned long long)c[RING_TIMER_INTERRUPTED]);
 	/* Where it was refused, that has been said. */
 	if (r->stats.samples == 0 && !r->refused)
 		say_why_empty(r);

@@ -943,6 +943,14 @@ static void name_threads(struct recorder *r, int64_t now)
 	r->name_next_ns = now + (apart < NAMES_NS ? apart : NAMES_NS);
 }
 
+static void tell_timers(const struct tree_process *p)
+{
+	_cleanup_buf_ struct buf words = BUF_INIT(8192);
+
+	if (follow_timer_news(p->follow, &words))
+		msg_info("process %d: %s", (int)p->pid, buf_text(&words));
+}
+
 static void drain(struct recorder *r, int64_t now)
 {
 	uint64_t threads = 0;
@@ -956,6 +964,9 @@ static void drain(struct recorder *r, int64_t now)
 		if (p->follow == NULL)
 			continue;
 		int64_t n = drain_one(r, p, &cut);
+
+		if (p->follow != NULL)
+			tell_timers(p);
 
 		most = n > most ? n : most;
 		if (p->follow != NULL)

@@ -188,8 +188,13 @@ static void print_run(struct model *m, const struct load_run *r, void *context)
 {
 	struct writer *w = context;
 	const struct model_segment *s = model_segment(m, r->segment);
-	struct profile_sample sample = { r->thread, r->stack, r->state, r->ticks,
-		r->wall_ns, r->cpu_ns };
+	struct profile_sample sample = {
+		.state = r->state,
+		.ticks = r->ticks,
+		.wall_ns = r->wall_ns,
+		.cpu_ns = r->cpu_ns,
+		.timer_ns = r->timer_ns,
+	};
 	int64_t weight = profile_weight(&sample,
 		w->event >= 0 ? (enum profile_event)w->event : PROFILE_SAMPLES);
 	struct buf state = BUF_INIT(1024);
@@ -198,7 +203,7 @@ static void print_run(struct model *m, const struct load_run *r, void *context)
 	print_segments(w, m);
 	if (weight <= 0)
 		return;
-	w->samples += r->ticks;
+	w->samples += r->ticks + r->timer_samples;
 	text("{", "type", "sample");
 	number(",", "segment", r->segment + 1);
 	number(",", "pid", s->pid);
@@ -208,6 +213,8 @@ static void print_run(struct model *m, const struct load_run *r, void *context)
 	else
 		printf(",\"time_ns\":null");
 	number(",", "ticks", r->ticks);
+	if (r->timer_samples != 0)
+		number(",", "timer_samples", r->timer_samples);
 	signed_number(",", "wall_ns", r->wall_ns);
 	signed_number(",", "weight", weight);
 	frame_text_state(&state, r->state, "\",\"");
@@ -362,6 +369,10 @@ int view_jsonl(
 			print_stats(m, i);
 		print_end(&w, m, ret_result);
 	}
+	if (code == 0 && event == PROFILE_CPU_TIMER && !model_has_timers(m) &&
+		w.samples == 0)
+		code = err_set(err, -E_UNSUPPORTED,
+			"%s has no CPU timers: record with -e cpu-timer", path);
 	model_free(m);
 	return code;
 }

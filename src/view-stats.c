@@ -35,7 +35,7 @@ static bool is_of_threads(const char *counter)
 {
 	static const char *const names[] = { "copies", "copied", "copy-errors",
 		"copy-faults", "timer-samples", "timer-overruns", "timer-lost",
-		"timer-yielded" };
+		"timer-yielded", "timer-interrupted" };
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
 		if (strcmp(counter, names[i]) == 0)

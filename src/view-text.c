@@ -245,6 +245,13 @@ static void print_event(const struct profile *p, const struct view_options *o)
 		printf("# gil: %.3f s in which a thread held the global interpreter lock\n",
 			seconds(t->gil_ns));
 		break;
+	case PROFILE_CPU_TIMER:
+		printf("# cpu-timer: %.3f s by timers of the threads' CPU clocks, %" PRIu64
+		       " samples, %.1f%% approximate\n",
+			seconds(t->timer_ns), t->timer_samples,
+			percent((int64_t)t->timer_approximate,
+				(int64_t)t->timer_samples));
+		break;
 	default:
 		if (!profile_has_waiting(p)) {
 			printf("# cpu: %.3f s running; waiting was not recorded\n",
@@ -451,6 +458,7 @@ static void add_sample(struct rows_with_origin *w, uint32_t number)
 	const struct profile *p = w->t.p;
 	const struct profile_sample *s = &p->samples[number];
 	int64_t weight = profile_weight(s, w->t.o->event);
+	uint64_t samples = profile_samples(s, w->t.o->event);
 
 	if (weight <= 0)
 		return;
@@ -460,14 +468,14 @@ static void add_sample(struct rows_with_origin *w, uint32_t number)
 		if (at == s->stack) {
 			r->self += weight;
 			if (!w->t.o->children)
-				r->samples += s->ticks;
+				r->samples += samples;
 		}
 		/* Recursion counts once. */
 		if (r->seen != number + 1) {
 			r->seen = number + 1;
 			r->children += weight;
 			if (w->t.o->children)
-				r->samples += s->ticks;
+				r->samples += samples;
 		}
 		if (!w->t.o->children)
 			break;

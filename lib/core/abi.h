@@ -81,6 +81,7 @@ enum core_avoid {
 	CORE_AVOID_KCMP = 1u << 12,
 	CORE_AVOID_PWRITEV = 1u << 13, /* of copies of a thread, one of the two */
 	CORE_AVOID_READV = 1u << 14,   /* process_vm_readv */
+	CORE_AVOID_TIMERS = 1u << 15,  /* CPU timers, and what they need */
 };
 
 /* Exit statuses of a task that could not begin; 128 + N after signal N.  Nobody sees

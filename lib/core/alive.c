@@ -122,12 +122,15 @@ bool alive_sleep(struct core *c, int64_t until_ns)
 				(void)ppoll_or_leave(c, NULL, 0, left);
 			return true;
 		}
-		wait_for_an_end(c, left > SLEEP_MAX_NS ? SLEEP_MAX_NS : left);
+		int64_t most = timers_apart(c, SLEEP_MAX_NS);
+
+		wait_for_an_end(c, left > most ? most : left);
 		c->polled_ns = now;
-		if (left <= SLEEP_MAX_NS)
+		if (left <= most)
 			return true;
 		if (!alive_check(c))
 			return false;
+		timers_take(c);
 	}
 }
 
@@ -300,6 +303,7 @@ bool alive_check(struct core *c)
 		task_leave(c, RING_LEAVE_ORDERED, 0);
 	check_program(c, now);
 	copy_look(c);
+	timers_look(c);
 	h->task_beat++;
 	serve_cut(c, now);
 	bool heard = check_beat(c, now);

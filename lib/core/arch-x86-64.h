@@ -95,6 +95,24 @@ static inline uint64_t arch_stack_pointer(void)
 	return sp;
 }
 
+enum {
+	ARCH_CALL_BYTES = 2, /* of the instruction that makes a system call */
+	ARCH_CONTEXT_RAX = 5 + 13,
+	ARCH_CONTEXT_RIP = 5 + 16,
+};
+
+static inline uint64_t arch_behind_eintr(const void *context)
+{
+	const uint64_t *words = context;
+
+	return words[ARCH_CONTEXT_RAX] == (uint64_t)-4 ? words[ARCH_CONTEXT_RIP] : 0;
+}
+
+static inline bool arch_is_call(const uint8_t *bytes)
+{
+	return bytes[0] == 0x0f && bytes[1] == 0x05;
+}
+
 static inline void arch_pause(void)
 {
 	__asm__ volatile("pause");

@@ -29,6 +29,11 @@
  *	return 1; else return 0.
  *
  *   uint64_t arch_stack_pointer(void)
+ *   uint64_t arch_behind_eintr(const void *ucontext)
+ *	Where a thread goes on whose registers say that a system call was interrupted;
+ *	else 0.
+ *   bool arch_is_call(const uint8_t *bytes)
+ *	Do these ARCH_CALL_BYTES make a system call?
  *   void arch_pause(void)		a hint for a waiting loop
  *   long arch_clone(long flags, void *stack_top, long (*run)(void *), void *arg)
  *	clone; the child calls run(arg) on its stack and exits with its result, alone.

@@ -18,6 +18,8 @@
  *   intern.c  strings, code objects and nodes, each sent once
  *   runs.c    runs of samples, ticks, gaps: what goes into the ring
  *   cpu.c     CPU time and who runs without the GIL
+ *   timer.c   CPU timers of threads
+ *   prof.c    their handler: runs in threads of the program
  *   fault-*   guarded loads that fault
  *   copy.c    reading memory as a thread of the program: by system calls, or by loads
  *             with handlers in the program's table
@@ -124,6 +126,9 @@ struct thread {
 	uint8_t answers, yes; /* whether it ran, when it was asked for its excess */
 	uint8_t doubt;        /* its delay counts as excess by this power of 2 less */
 	bool brief; /* not of its kernel thread's beginning, and no checkpoint yet */
+
+	uint16_t timer; /* number of its buffer plus 1 (timer.c); 0: it has no timer */
+	bool timer_blocked; /* SIGPROF was found to be blocked in it */
 };
 
 /* A GIL and what its ledger said last. */
@@ -155,6 +160,7 @@ struct code {
 	uint32_t flags;
 	bool shim;        /* CPython's own, never shown */
 	bool defined;     /* sent */
+	uint32_t entered; /* core.timers.round at which it came into the table */
 	uint64_t checked; /* core.moment at which it was found to be what it was */
 };
 
@@ -234,6 +240,28 @@ struct tick_block {
 	uint8_t late[512];          /* varint distances */
 	uint32_t late_bytes;
 	uint64_t last_late;
+};
+
+/* CPU timers (timer.c). */
+enum { MAX_TIMERS = 4096 };
+
+struct timers {
+	uint32_t some; /* a handler has put something into a buffer */
+	enum ring_timer state;
+	bool paused;
+	uint32_t secret;        /* in the cookies of all */
+	uint32_t tid;           /* of the sampler */
+	uint64_t page;          /* of the handler; 0: none */
+	uint64_t mode, filters; /* of seccomp, in this thread */
+	uint64_t queue_most;    /* signals queued for this user, for another timer */
+	uint64_t random;
+	int64_t checked_ns;
+	uint32_t next_checked; /* index of a thread */
+	uint32_t round;        /* number of the last drain */
+	uint32_t used;         /* buffers handed out so far, free ones included */
+	uint32_t free_count;
+	uint16_t free[MAX_TIMERS];
+	uint64_t slab[64]; /* TIMER_SLABS */
 };
 
 /*
@@ -363,6 +391,8 @@ struct core {
 	/* Counters, copied into the ring's header by runs.c. */
 	uint64_t counters[RING_COUNTERS];
 
+	struct timers timers;
+
 	struct walk walks[3];
 	struct raw_frame *raw; /* of the walk in hand */
 
@@ -452,6 +482,8 @@ RARE void walk_put_on(
 RARE void walk_forget(struct core *c);
 /* Has the thread state a frame? */
 bool walk_has_frame(struct core *c, uint64_t ts);
+/* Where the outermost frame of its own stack lies, also later; 0: not known. */
+uint64_t walk_stack_root(struct core *c, uint64_t ts);
 /* Its outermost frame and the code that it runs; false when that cannot be told, or is
  * far away. */
 bool walk_root(struct core *c, uint64_t ts, uint64_t *ret_at, uint64_t *ret_code);
@@ -516,6 +548,34 @@ bool thread_same(struct core *c, const struct thread *t);
 RARE void thread_end(struct core *c, struct thread *t);
 /* End what is left in the table of its kernel thread's last time in its interpreter. */
 void thread_end_before(struct core *c, const struct thread *t);
+
+/* timer.c: nothing of it does anything where no CPU timers were asked for. */
+struct timer_buffer;
+struct timer_state;
+/* After each tick: begin when it is time, take what the handlers have seen. */
+void timers_cycle(struct core *c);
+/* The same between ticks that are far apart, where the sampler sleeps for at most so
+ * long at once. */
+void timers_take(struct core *c);
+int64_t timers_apart(const struct core *c, int64_t most);
+/* Is the handler still ours?  If not, they stand aside. */
+void timers_look(struct core *c);
+RARE void timers_begin(struct core *c, struct thread *t);
+RARE void timers_end(struct core *c, struct thread *t);
+/* No CPU time counts between the two. */
+RARE void timers_pause(struct core *c);
+RARE void timers_resume(struct core *c);
+/* The end of all.  False when a thread is still inside of the handler: the arena and
+ * the image have to stay. */
+RARE bool timers_stop(struct core *c);
+/* Any thread: the buffer of that number, or NULL. */
+struct timer_buffer *timers_buffer(struct core *c, uint32_t number);
+
+/* prof.c, called by the handler in a thread of the program.  info: siginfo of a timer
+ * of ours; context: the thread's ucontext. */
+long core_prof(const void *info, struct timer_state *state, const void *context);
+/* The instruction that a word of a buffer stands for, as py_frame has it. */
+uint64_t prof_instr(const struct py_layout *l, uint64_t code, uint32_t word);
 
 /* names.c */
 /* Send a thread, with what it is called if that can be told; once more while it has
@@ -597,6 +657,8 @@ bool cpu_asks(const struct core *c, const struct thread *t);
 int64_t cpu_of_program(struct core *c);
 /* When a thread began, clock ticks since boot; 0 when it cannot be read. */
 uint64_t cpu_start_ticks(struct core *c, uint32_t tid);
+/* The text of its status file; bytes, or not more than 0. */
+long cpu_status(struct core *c, uint32_t tid, char *text, size_t size);
 /* The letter of the main thread's state, or '?'. */
 char cpu_main_state(struct core *c);
 /* How many threads the program has, with the main thread even if it has ended, and with

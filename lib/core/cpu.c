@@ -269,6 +269,16 @@ uint64_t cpu_address_space(int stat_fd)
 	return number(&at, end);
 }
 
+long cpu_status(struct core *c, uint32_t tid, char *text, size_t size)
+{
+	int fd = open_of_thread(c, tid, "status");
+	long n = fd > 0 ? sys_pread(fd, text, size) : -1;
+
+	if (fd > 0)
+		(void)sys_close(fd);
+	return n;
+}
+
 uint64_t cpu_start_ticks(struct core *c, uint32_t tid)
 {
 	/* The 20th behind the name. */

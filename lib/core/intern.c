@@ -203,6 +203,7 @@ RARE static bool read_code_rest(struct core *c, uint64_t address, struct code *k
 	}
 	k->address = address;
 	k->checked = 0;
+	k->entered = c->timers.round;
 	k->bytes = (uint32_t)size;
 	/* The frames that CPython pushes for specialised constructors (3.12 and later)
 	 * run a code object whose name and file name are one object. */

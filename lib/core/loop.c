@@ -101,6 +101,7 @@ static int64_t untold_since(struct core *c)
 RARE static void park(struct core *c)
 {
 	c->now_ns = loop_now(c);
+	timers_pause(c);
 	cpu_settle(c);
 	(void)runs_cut(c);
 	c->gap_from = untold_since(c);
@@ -128,6 +129,7 @@ RARE static void park(struct core *c)
 	c->now_ns = loop_now(c);
 	runs_end_gap(c, c->now_ns);
 	cpu_resume(c);
+	timers_resume(c);
 	strata_restart(&c->strata, c->now_ns);
 	start_budget(c);
 	c->all_changed = c->relist = c->older = true;
@@ -247,6 +249,7 @@ static void tick(struct core *c)
 {
 	sample_tick(c);
 	c->tick++;
+	timers_cycle(c);
 	c->last_tick_ns = c->now_ns;
 	count(c, RING_TICKS, 1);
 }

@@ -118,7 +118,7 @@ static _Noreturn void go(struct core *c, enum ring_leave why, int detail)
 	__atomic_store_n(&h->state, RING_LEFT, __ATOMIC_RELEASE);
 	(void)SYS2(__NR_munmap, h, RING_HEADER_BYTES + RING_DATA_BYTES);
 	/* Who waits for us there has the program unmap it. */
-	if (!middle_is_gone(c))
+	if (!middle_is_gone(c) || c->timers.page != 0)
 		sys_exit(0);
 	arch_unmap_exit(c->args.arena, c->args.arena_bytes, 0);
 }
@@ -651,6 +651,8 @@ void task_leave(struct core *c, enum ring_leave why, int detail)
 		c->now_ns = loop_now(c);
 		cpu_settle(c);
 	}
+	c->ring.header->timer_inside = !timers_stop(c);
+
 	if (c->options.interval_ns != 0)
 		(void)runs_cut(c);
 	runs_end_gap(c, loop_now(c));

@@ -322,6 +322,7 @@ RARE static void enter_thread(struct core *c, const struct interpreter *in, uint
 	c->next_thread_id++;
 	index_insert(c, t);
 	cpu_begin(c, t);
+	timers_begin(c, t);
 }
 
 void thread_end(struct core *c, struct thread *t)
@@ -329,6 +330,7 @@ void thread_end(struct core *c, struct thread *t)
 	struct record r;
 
 	run_close(c, t);
+	timers_end(c, t);
 	kept_drop(c, t);
 	cpu_end(c, t);
 	cpu_close(c, t);

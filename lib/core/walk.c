@@ -462,6 +462,16 @@ bool walk_has_frame(struct core *c, uint64_t ts)
 	return false;
 }
 
+uint64_t walk_stack_root(struct core *c, uint64_t ts)
+{
+	uint64_t chunk;
+
+	if ((c->layout.flags & PY_HAS_DATASTACK) == 0 ||
+		!load64(c, ts + c->layout.ts_datastack_chunk, &chunk) || chunk == 0)
+		return 0;
+	return root_of_stack(c, chunk);
+}
+
 bool walk_root(struct core *c, uint64_t ts, uint64_t *ret_at, uint64_t *ret_code)
 {
 	const struct py_layout *l = &c->layout;

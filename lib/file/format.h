@@ -63,6 +63,7 @@ enum file_record_type {
 	FILE_PHASE = 24,
 	FILE_MARK = FILE_OPTIONAL | 23,
 	FILE_COPY = FILE_OPTIONAL | 25,
+	FILE_TIMER = FILE_OPTIONAL | 26,
 	FILE_SUMMARY = 32,
 };
 
@@ -213,6 +214,17 @@ struct file_phase {
 	uint32_t segment;
 	uint32_t phase; /* enum record_phase */
 	uint64_t tick;  /* from it on */
+};
+
+/* CPU time by a thread's own timer. */
+struct file_timer {
+	uint32_t thread;
+	uint32_t node;
+	int64_t line;   /* as of a run */
+	uint32_t state; /* REC_APPROXIMATE or 0 */
+	uint64_t tick;  /* that comes next */
+	uint64_t cpu_ns;
+	uint64_t samples;
 };
 
 /* How the program's memory is read from then on, where the sampler is a thread. */

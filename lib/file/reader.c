@@ -569,6 +569,22 @@ static void get_cpu(struct file_reader *r, struct varint_reader *v, struct file_
 		c->tick += base_of(r, v, r->thread_segment[c->thread]);
 }
 
+static void get_timer(
+	struct file_reader *r, struct varint_reader *v, struct file_timer *t)
+{
+	t->thread = get_thread(r, v);
+	t->tick = varint_get(v);
+	t->node = get_ref(v, r->nodes.highest, false);
+	t->line = get_relative_line(v);
+	t->state = varint_get_max(v, REC_STATE_MAX);
+	t->cpu_ns = varint_get(v);
+	t->samples = varint_get_max(v, UINT32_MAX);
+	if (v->bad || t->tick > UINT64_MAX / 8 || t->cpu_ns > INT64_MAX / 4)
+		v->bad = true;
+	else
+		t->tick += base_of(r, v, r->thread_segment[t->thread]);
+}
+
 static void get_copy(
 	struct file_reader *r, struct varint_reader *v, struct file_copy *c)
 {
@@ -652,6 +668,9 @@ static bool decode(struct file_reader *r, unsigned type, struct varint_reader *v
 		return false;
 	case FILE_CPU:
 		get_cpu(r, v, &ret->cpu);
+		return true;
+	case FILE_TIMER:
+		get_timer(r, v, &ret->timer);
 		return true;
 	case FILE_PHASE:
 		ret->phase.segment = get_ref(v, r->segments.highest, false);

@@ -33,6 +33,7 @@ struct file_record {
 		struct file_ticks ticks;
 		struct file_run run; /* type FILE_RUNS, one run at a time */
 		struct file_cpu cpu;
+		struct file_timer timer;
 		struct file_phase phase;
 		struct file_copy copy;
 		struct file_gap gap;

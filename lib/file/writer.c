@@ -653,6 +653,22 @@ void file_writer_cpu(struct file_writer *w, uint32_t segment, const struct file_
 	end(w, &w->samples, FILE_CPU);
 }
 
+void file_writer_timer(
+	struct file_writer *w, uint32_t segment, const struct file_timer *t)
+{
+	uint64_t base = base_said(w, segment);
+	struct buf *b = begin(w);
+
+	buf_add_uvarint(b, t->thread);
+	buf_add_uvarint(b, t->tick - base);
+	buf_add_uvarint(b, t->node);
+	add_line(b, t->line);
+	buf_add_uvarint(b, t->state);
+	buf_add_uvarint(b, t->cpu_ns);
+	buf_add_uvarint(b, t->samples);
+	end(w, &w->samples, FILE_TIMER);
+}
+
 void file_writer_phase(struct file_writer *w, const struct file_phase *p)
 {
 	(void)base_said(w, p->segment);

@@ -70,6 +70,8 @@ void file_writer_base(struct file_writer *w, uint32_t segment, uint64_t tick);
 void file_writer_ticks(struct file_writer *w, const struct file_ticks *t);
 void file_writer_run(struct file_writer *w, uint32_t segment, const struct file_run *r);
 void file_writer_cpu(struct file_writer *w, uint32_t segment, const struct file_cpu *c);
+void file_writer_timer(
+	struct file_writer *w, uint32_t segment, const struct file_timer *t);
 /* It holds on, in later chunks too. */
 void file_writer_phase(struct file_writer *w, const struct file_phase *p);
 void file_writer_copy(struct file_writer *w, const struct file_copy *c);

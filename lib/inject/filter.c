@@ -6,6 +6,7 @@
 #include <linux/audit.h>
 #include <linux/memfd.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -297,6 +298,24 @@ static const struct task_call task_calls[] = {
 		COPY },
 	{ "process_vm_readv", SYS_process_vm_readv, CORE_AVOID_READV,
 		{ 1000, SOME_ADDRESS, 1, SOME_ADDRESS, 1, 0 }, COPY },
+	{ "timer_create", SYS_timer_create, CORE_AVOID_TIMERS,
+		{ THREAD_CLOCK, SOME_ADDRESS, SOME_ADDRESS }, THREAD },
+	{ "timer_settime", SYS_timer_settime, CORE_AVOID_TIMERS,
+		{ 1000000, 0, SOME_ADDRESS, 0 }, THREAD },
+	{ "timer_delete", SYS_timer_delete, CORE_AVOID_TIMERS, { 1000000 }, THREAD },
+	{ "rt_sigaction", SYS_rt_sigaction, CORE_AVOID_TIMERS,
+		{ SIGPROF, SOME_ADDRESS, SOME_ADDRESS, 8 }, THREAD },
+	{ "rt_sigreturn", SYS_rt_sigreturn, CORE_AVOID_TIMERS, { 0 }, THREAD },
+	{ "prlimit64", SYS_prlimit64, CORE_AVOID_TIMERS,
+		{ 0, RLIMIT_SIGPENDING, 0, SOME_ADDRESS }, THREAD },
+	{ "mmap", SYS_mmap, CORE_AVOID_TIMERS,
+		{ SOME_ADDRESS, 8192, PROT_READ | PROT_WRITE,
+			MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, ~0ull },
+		THREAD },
+	{ "mprotect", SYS_mprotect, CORE_AVOID_TIMERS,
+		{ SOME_ADDRESS, 4096, PROT_READ | PROT_EXEC }, THREAD },
+	{ "madvise", SYS_madvise, CORE_AVOID_TIMERS,
+		{ SOME_ADDRESS, 4096, MADV_WIPEONFORK }, THREAD },
 	{ "munmap", SYS_munmap, 0, { SOME_ADDRESS, SOME_BYTES }, BOTH },
 	{ "exit", SYS_exit, 0, { 0 }, BOTH },
 };

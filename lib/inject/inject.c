@@ -747,7 +747,7 @@ static void stop_job(struct job *j)
 	j->result = open_program(j);
 	if (j->result == 0) {
 		/* After an exec these addresses are somebody else's. */
-		bool same = proc_image_mark(j->pid) == t->image_mark;
+		bool same = !t->in_use && proc_image_mark(j->pid) == t->image_mark;
 
 		if (same && !t->arena_gone) {
 			unmap(j, t->arena, t->arena_bytes);

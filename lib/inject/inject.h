@@ -33,9 +33,10 @@ struct inject_task {
 	uint64_t image, image_bytes;
 	uint64_t arena, arena_bytes;
 	bool forced;
-	int own_filters;     /* inherited from this process, and let the calls pass */
-	bool arena_gone;     /* set by the caller: the task unmapped it (RING_LEFT) */
-	int64_t held_ns;     /* the borrowed thread was held so long, all told */
+	int own_filters; /* inherited from this process, and let the calls pass */
+	bool in_use;     /* set by the caller: a handler runs in it, it has to stay */
+	bool arena_gone; /* set by the caller: the task unmapped it (RING_LEFT) */
+	int64_t held_ns; /* the borrowed thread was held so long, all told */
 	uint64_t image_mark; /* proc_image_mark() of the program it was put into */
 };
 

@@ -65,8 +65,8 @@ struct loader {
 	size_t listed_count, listed_capacity;
 	struct load_run *batch; /* of a chunk, to be sorted */
 	size_t batch_count, batch_capacity;
-	int64_t wall_ns, cpu_ns; /* given so far */
-	size_t marks;            /* likewise */
+	int64_t wall_ns, cpu_ns, timer_ns; /* given so far */
+	size_t marks;                      /* likewise */
 };
 
 /* Times of a hostile file add up to no more than this, all together. */
@@ -278,6 +278,9 @@ static void give(struct loader *l, const struct load_run *run)
 		r.wall_ns = MOST_NS - l->wall_ns;
 	if (r.cpu_ns > MOST_NS - l->cpu_ns)
 		r.cpu_ns = MOST_NS - l->cpu_ns;
+	if (r.timer_ns > MOST_NS - l->timer_ns)
+		r.timer_ns = MOST_NS - l->timer_ns;
+	l->timer_ns += r.timer_ns;
 	l->wall_ns += r.wall_ns;
 	l->cpu_ns += r.cpu_ns;
 	l->o->run(l->m, &r, l->o->context);
@@ -498,6 +501,33 @@ static void add_account(struct loader *l, const struct file_cpu *c)
 	};
 }
 
+/* Its strata, if they are there, are in the same chunk in front of it. */
+static void add_timer(struct loader *l, const struct file_timer *t)
+{
+	uint32_t number = model_thread_of_file(l->m, t->thread);
+	uint32_t segment = model_thread(l->m, number)->segment;
+	struct load_run r = {
+		.segment = segment,
+		.thread = number,
+		.stack = model_stack_of_run(l->m, t->node, t->line),
+		.state = t->state,
+		.tick = t->tick,
+		.timer_ns = (int64_t)t->cpu_ns,
+		.timer_samples = t->samples,
+	};
+	int64_t ignored;
+
+	(void)weigh(segment_of(l, segment), t->tick != 0 ? t->tick - 1 : 0, 1,
+		&r.start_ns, &ignored);
+	if (l->o->cpu) {
+		give(l, &r);
+		return;
+	}
+	l->batch =
+		xgrow(l->batch, l->batch_count, &l->batch_capacity, sizeof(*l->batch));
+	l->batch[l->batch_count++] = r;
+}
+
 static void on_record(struct loader *l, const struct file_record *r)
 {
 	switch (r->type) {
@@ -527,6 +557,9 @@ static void on_record(struct loader *l, const struct file_record *r)
 		break;
 	case FILE_CPU:
 		add_account(l, &r->cpu);
+		break;
+	case FILE_TIMER:
+		add_timer(l, &r->timer);
 		break;
 	case FILE_PHASE:
 		add_phase(l, &r->phase);

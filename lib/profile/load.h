@@ -29,6 +29,8 @@ struct load_run {
 	int64_t start_ns; /* of its first stratum, monotonic; 0 when not known */
 	int64_t wall_ns;
 	int64_t cpu_ns;
+	int64_t timer_ns; /* CPU time by its own timer; nothing else is set then */
+	uint64_t timer_samples;
 	bool cpu_scaled; /* by the kernel's account; else it is the running wall time */
 };
 
@@ -37,7 +39,8 @@ struct load_run {
  * is known, so that runs of different threads are out of order by some seconds, and
  * CPU time without a sample comes as a run of 0 ticks with the stack
  * MODEL_NOT_SAMPLED.  Without, runs come in the order of time within each chunk, and
- * cpu_ns is the running wall time.
+ * cpu_ns is the running wall time.  What a thread's CPU timer has seen comes as a run
+ * of 0 ticks with timer_samples set.
  */
 typedef void load_function(struct model *m, const struct load_run *run, void *context);
 

@@ -195,6 +195,14 @@ const char *model_attribute(const struct model_segment *s, const char *name)
 	return NULL;
 }
 
+bool model_has_timers(const struct model *m)
+{
+	for (size_t i = 0; i < m->segment_count; i++)
+		if (model_attribute(&m->segments[i], "cpu-timer") != NULL)
+			return true;
+	return false;
+}
+
 uint64_t model_counter(const struct model_segment *s, const char *name)
 {
 	for (size_t i = 0; i < s->counter_count; i++)

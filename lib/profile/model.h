@@ -148,6 +148,8 @@ int64_t model_mark_ns(const struct model_mark *mark, const struct model_segment 
 
 /* The value of an attribute of a segment (its first), or NULL. */
 const char *model_attribute(const struct model_segment *s, const char *name);
+/* Had any process CPU timers? */
+bool model_has_timers(const struct model *m);
 /* A counter of a segment, 0 when it is not there. */
 uint64_t model_counter(const struct model_segment *s, const char *name);
 

@@ -57,6 +57,12 @@ static void add_run(struct model *m, const struct load_run *r, void *context)
 
 	(void)m;
 	s->ticks += r->ticks;
+	s->timer_samples += r->timer_samples;
+	s->timer_ns += r->timer_ns;
+	t->timer_samples += r->timer_samples;
+	t->timer_ns += r->timer_ns;
+	if ((r->state & REC_APPROXIMATE) != 0)
+		t->timer_approximate += r->timer_samples;
 	s->wall_ns += r->wall_ns;
 	s->cpu_ns += r->cpu_ns;
 	t->ticks += r->ticks;
@@ -112,10 +118,17 @@ int64_t profile_weight(const struct profile_sample *s, enum profile_event event)
 		return s->wall_ns;
 	case PROFILE_GIL:
 		return (s->state & REC_GIL) != 0 ? s->wall_ns : 0;
+	case PROFILE_CPU_TIMER:
+		return s->timer_ns;
 	case PROFILE_SAMPLES:
 		return (int64_t)s->ticks;
 	}
 	return 0;
+}
+
+uint64_t profile_samples(const struct profile_sample *s, enum profile_event event)
+{
+	return event == PROFILE_CPU_TIMER ? s->timer_samples : s->ticks;
 }
 
 int64_t profile_total(const struct profile *p, enum profile_event event)
@@ -127,6 +140,8 @@ int64_t profile_total(const struct profile *p, enum profile_event event)
 		return p->totals.wall_ns;
 	case PROFILE_GIL:
 		return p->totals.gil_ns;
+	case PROFILE_CPU_TIMER:
+		return p->totals.timer_ns;
 	case PROFILE_SAMPLES:
 		return (int64_t)p->totals.ticks;
 	}
@@ -143,7 +158,13 @@ bool profile_has_waiting(const struct profile *p)
 	return count == 0 || without != count;
 }
 
-static const char *const event_names[] = { "cpu", "wall", "gil", "samples" };
+bool profile_has_timers(const struct profile *p)
+{
+	return model_has_timers(p->model) || p->totals.timer_samples != 0;
+}
+
+static const char *const event_names[] = { "cpu", "wall", "gil", "cpu-timer",
+	"samples" };
 
 int profile_event_parse(const char *name)
 {

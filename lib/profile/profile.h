@@ -16,16 +16,17 @@
 
 /* What is counted. */
 enum profile_event {
-	PROFILE_CPU,     /* CPU time, by the kernel's account */
-	PROFILE_WALL,    /* time, running or waiting */
-	PROFILE_GIL,     /* time with the global interpreter lock */
-	PROFILE_SAMPLES, /* (thread, tick) pairs, running or waiting */
+	PROFILE_CPU,       /* CPU time, by the kernel's account */
+	PROFILE_WALL,      /* time, running or waiting */
+	PROFILE_GIL,       /* time with the global interpreter lock */
+	PROFILE_CPU_TIMER, /* CPU time, by each thread's own timer */
+	PROFILE_SAMPLES,   /* (thread, tick) pairs, running or waiting */
 };
 
 struct profile_sample {
 	uint32_t thread, stack, state;
-	uint64_t ticks;
-	int64_t wall_ns, cpu_ns;
+	uint64_t ticks, timer_samples;
+	int64_t wall_ns, cpu_ns, timer_ns;
 };
 
 /* Sums over all samples. */
@@ -37,6 +38,8 @@ struct profile_totals {
 	int64_t cpu_not_sampled_ns;
 	int64_t cpu_unscaled_ns; /* of cpu_ns, not by the kernel's account */
 	int64_t gil_ns;
+	int64_t timer_ns; /* CPU time by timers */
+	uint64_t timer_samples, timer_approximate;
 };
 
 struct profile {
@@ -55,13 +58,19 @@ void profile_free(struct profile *p);
 /* What a sample weighs for an event: ns, or samples. */
 int64_t profile_weight(const struct profile_sample *s, enum profile_event event);
 
+/* How many samples it stands for there. */
+uint64_t profile_samples(const struct profile_sample *s, enum profile_event event);
+
 /* The total of an event. */
 int64_t profile_total(const struct profile *p, enum profile_event event);
 
 /* Were waiting threads recorded, of any process?  (Not with --oncpu.) */
 bool profile_has_waiting(const struct profile *p);
 
-/* "cpu", "wall", "gil"; -1 for anything else. */
+/* Had any process CPU timers? */
+bool profile_has_timers(const struct profile *p);
+
+/* "cpu", "wall", "gil", "cpu-timer"; -1 for anything else. */
 int profile_event_parse(const char *name);
 const char *profile_event_name(enum profile_event event);
 

@@ -90,8 +90,8 @@ enum record_type {
 	REC_COPY = 15,
 
 	/* CPU time by a thread's own timer: thread, node, position in the leaf plus 1
-	 * (0: not begun), state (REC_APPROXIMATE or 0), ns of CPU time it stands for,
-	 * samples.  Time: behind the ticks that came before it. */
+	 * (0: not begun), state (REC_APPROXIMATE or 0), tick before which it was taken,
+	 * less the base of the last cut, ns of CPU time it stands for, samples. */
 	REC_TIMER = 16,
 };
 

@@ -28,7 +28,7 @@
 #include "wire/isolation.h"
 
 #define RING_MAGIC        0x676e69726b737970ull /* "pyskring" */
-#define RING_VERSION      4u
+#define RING_VERSION      5u
 #define RING_HEADER_BYTES 8192u
 #define RING_DATA_BYTES   (1u << 20)
 #define RING_RESERVE      4096u
@@ -107,6 +107,19 @@ enum ring_copy_flags {
 	RING_COPY_FLAGS = 0x3f,
 };
 
+/* What becomes of the CPU timers that were asked for. */
+enum ring_timer {
+	RING_TIMER_NONE = 0, /* not begun */
+	RING_TIMER_ON,
+	RING_TIMER_USED,     /* the program uses SIGPROF, or ignores it */
+	RING_TIMER_TAKEN,    /* it has begun to */
+	RING_TIMER_NO_READ,  /* detail: errno of process_vm_readv */
+	RING_TIMER_NO_PROC,  /* what signals a thread blocks cannot be seen */
+	RING_TIMER_REFUSED,  /* detail: errno; the handler cannot be installed */
+	RING_TIMER_FILTERED, /* a seccomp filter was put on all threads */
+	RING_TIMER_STATES,
+};
+
 /* Set by the recorder before the order to run. */
 struct ring_options {
 	uint64_t interval_ns;  /* wanted length of a stratum */
@@ -168,6 +181,8 @@ enum ring_counter {
 	RING_TIMER_OVERRUNS, /* expirations that came together with another one */
 	RING_TIMER_LOST,     /* samples without room, overruns included */
 	RING_TIMER_YIELDED,  /* times the timers stood aside for another SIGPROF user */
+	RING_TIMER_INTERRUPTED, /* system calls that said EINTR as a timer's signal came
+				 */
 	RING_COUNTERS,
 };
 
@@ -191,6 +206,11 @@ struct ring_header {
 	uint32_t copy_flags;     /* enum ring_copy_flags */
 	uint64_t copy_warmup_ns; /* left of the warm-up */
 	uint64_t copy_owner[2];  /* handlers that took the place of ours: SEGV, BUS */
+	uint32_t timer_state;    /* enum ring_timer */
+	int32_t timer_detail;
+	uint64_t timer_owner;   /* the handler of SIGPROF that is not ours */
+	uint32_t timer_blocked; /* threads that had SIGPROF blocked, so no timer */
+	uint32_t timer_inside;  /* 1: arena and image stay, a handler runs there */
 
 	/* Written by the recorder. */
 	__attribute__((aligned(64))) uint64_t tail;

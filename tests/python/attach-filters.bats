@@ -341,7 +341,7 @@ does_not_lock() {
     during=$(kib_of VmLck)
     echo "# $before KiB locked, and $during while it is recorded" >&3
     # The code of the sampler is.
-    [ $((during - before)) -le 64 ]
+    [ $((during - before)) -le 96 ]
     kill -INT $recorder
     wait $recorder
     [ "$(kib_of VmLck)" -eq "$before" ]

@@ -7,6 +7,7 @@ python_tests = \
 	tests/python/attach-filters.bats \
 	tests/python/attach-states.bats \
 	tests/python/copies.bats \
+	tests/python/cpu-timer.bats \
 	tests/python/guests.bats \
 	tests/python/isolation.bats \
 	tests/python/matrix.bats \
@@ -47,6 +48,7 @@ EXTRA_DIST += \
 	tests/python/apps/ignore-signals.py \
 	tests/python/apps/interpreters.py \
 	tests/python/apps/isolated.py \
+	tests/python/apps/loader.py \
 	tests/python/apps/oracle.py \
 	tests/python/apps/parked.py \
 	tests/python/apps/pool.py \
@@ -59,6 +61,7 @@ EXTRA_DIST += \
 	tests/python/apps/surroundings.py \
 	tests/python/apps/taker.py \
 	tests/python/apps/tasks.py \
+	tests/python/apps/timers.py \
 	tests/python/apps/tree.py \
 	tests/python/apps/under.py \
 	tests/python/apps/waiter.py \
@@ -87,7 +90,10 @@ check_PROGRAMS += \
 	tests/python/oracle-check \
 	tests/python/print-layout \
 	tests/python/ring-state \
-	tests/python/taker.so
+	tests/python/taker.so \
+	tests/python/timer-calls
+tests_python_timer_calls_SOURCES = tests/python/timer-calls.c
+tests_python_timer_calls_LDADD = -lpthread
 tests_python_attach_cycles_SOURCES = tests/python/attach-cycles.c
 tests_python_attach_cycles_LDADD = $(LIBPYSTACK)
 tests_python_oracle_check_SOURCES = tests/python/oracle-check.c

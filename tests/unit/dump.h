@@ -135,6 +135,14 @@ static inline void dump_record(struct buf *b, const struct file_record *r)
 		if (r->cpu.lost != 0)
 			buf_printf(b, " lost %" PRIu64, r->cpu.lost);
 		break;
+	case FILE_TIMER:
+		buf_printf(b, "timer %u node %u line ", r->timer.thread, r->timer.node);
+		dump_line(b, r->timer.line);
+		buf_printf(b,
+			" state %u tick %" PRIu64 " ns %" PRIu64 " samples %" PRIu64,
+			r->timer.state, r->timer.tick, r->timer.cpu_ns,
+			r->timer.samples);
+		break;
 	case FILE_PHASE:
 		buf_printf(b, "phase %u is %u from %" PRIu64, r->phase.segment,
 			r->phase.phase, r->phase.tick);

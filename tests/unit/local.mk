@@ -27,6 +27,7 @@ unit_tests = \
 	tests/unit/t-sigframe \
 	tests/unit/t-str \
 	tests/unit/t-strata \
+	tests/unit/t-timer \
 	tests/unit/t-tree \
 	tests/unit/t-unicode \
 	tests/unit/t-verdict \
@@ -71,6 +72,8 @@ tests_unit_t_str_SOURCES = tests/unit/t-str.c
 tests_unit_t_str_LDADD = $(LIBPYSTACK)
 tests_unit_t_strata_SOURCES = tests/unit/t-strata.c lib/core/strata.c
 tests_unit_t_strata_LDADD = -lm
+tests_unit_t_timer_SOURCES = tests/unit/t-timer.c
+tests_unit_t_timer_LDADD = -lpthread
 tests_unit_t_unicode_SOURCES = tests/unit/t-unicode.c
 tests_unit_t_unicode_LDADD = $(LIBPYSTACK)
 tests_unit_t_wire_SOURCES = tests/unit/t-wire.c

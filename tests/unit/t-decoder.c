@@ -895,6 +895,14 @@ enum { HUGE_BIT = 63 };
 
 /* clang-format off */
 static const struct bad_record bad_records[] = {
+	{ "a timer of a thread that is not there", REC_TIMER, 7, { 2, 1, 1, 0, 0, 1, 1 }, "" },
+	{ "a timer of node 0", REC_TIMER, 7, { 1, 0, 1, 0, 0, 1, 1 }, "" },
+	{ "a timer of a node that is not there", REC_TIMER, 7, { 1, 99, 1, 0, 0, 1, 1 }, "" },
+	{ "a timer at a huge position", REC_TIMER, 7, { 1, 1, HUGE, 0, 0, 1, 1 }, "" },
+	{ "a timer at a huge tick", REC_TIMER, 7, { 1, 1, 1, 0, UINT64_MAX, 1, 1 }, "" },
+	{ "a timer of a huge time", REC_TIMER, 7, { 1, 1, 1, 0, 0, UINT64_MAX, 1 }, "" },
+	{ "a timer of no samples", REC_TIMER, 7, { 1, 1, 1, 0, 0, 1, 0 }, "" },
+	{ "a timer that is cut", REC_TIMER, 6, { 1, 1, 1, 0, 0, 1 }, "" },
 	{ "a string with number 0", REC_STRING, 4, { 0, 1, 1, 0 }, "x" },
 	{ "a string with a number too high", REC_STRING, 4, { (1 << 17) + 1, 1, 1, 0 }, "x" },
 	{ "a string with a huge number", REC_STRING, 4, { UINT64_MAX, 1, 1, 0 }, "x" },
@@ -1278,10 +1286,43 @@ static void test_move(void)
 	buf_done(&bytes);
 }
 
+/* What timers have seen waits for its strata, as runs do; it has a chunk's base, and
+ * the lines of the leaf. */
+static void test_timers(void)
+{
+	struct buf in = BUF_INIT(1 << 20), out = BUF_INIT(DUMP_MAX_BYTES);
+	struct session s;
+
+	session_begin(&s, PY_LINES_LOCATIONS);
+	add_prelude(&in);
+	add_ticks(&in, 0, 10);
+	add_record(&in, REC_CUT, "uu", U(10), U(6000));
+	add_record(&in, REC_TIMER, "uuuuuuu", U(1), U(2), U(3), U(0), U(4), U(30000000),
+		U(1));
+	add_record(&in, REC_TIMER, "uuuuuuu", U(1), U(1), U(0), U(0x1f), U(5),
+		U(10000000), U(2));
+	add_ticks(&in, 10, 6);
+	add_record(&in, REC_CUT, "uu", U(16), U(7000));
+	tap_is(feed(&s, in.data, in.size), (int64_t)in.size, "timers are read");
+	session_end(&s, &out);
+	static const char *const lines[] = {
+		"timer 1 node 2 line 1 state 0 tick 14 ns 30000000 samples 1\n",
+		/* Of a state nothing but that. */
+		"timer 1 node 1 line 0 state 8 tick 15 ns 10000000 samples 2\n",
+	};
+
+	for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++)
+		tap_ok(strstr(buf_text(&out), lines[i]) != NULL, "%.*s",
+			(int)strlen(lines[i]) - 1, lines[i]);
+	buf_done(&in);
+	buf_done(&out);
+}
+
 int main(void)
 {
 	scratch_begin();
 	test_states();
+	test_timers();
 	test_unsaid();
 	test_copies();
 	test_good();

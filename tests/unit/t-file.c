@@ -181,6 +181,8 @@ static void write_samples(struct file_writer *w)
 	struct file_mark mark = { 1700000000000000001, text("a mark\x1b") };
 	struct file_gap gap = { 1, 5, UINT64_MAX, REC_GAP_STOPPED };
 	struct file_phase phase = { 1, REC_PHASE_FINALIZING, 120 };
+	struct file_timer timer = { 1, 2, FILE_NO_LINE, REC_APPROXIMATE, 125, 10000000,
+		UINT32_MAX };
 	struct file_copy copy = { 1, 1500, RING_COPY_BY_SYSCALL, RING_COPY_FLAGS, 7,
 		{ 0x7f0000001234, UINT64_MAX }, { text("/lib/a b.so"), text("") } };
 	struct file_copy unknown = { 2, UINT64_MAX, 255, UINT32_MAX, UINT64_MAX,
@@ -204,6 +206,7 @@ static void write_samples(struct file_writer *w)
 	file_writer_gap(w, &gap);
 	file_writer_copy(w, &copy);
 	file_writer_copy(w, &unknown);
+	file_writer_timer(w, 1, &timer);
 	file_writer_phase(w, &phase);
 	file_writer_mark(w, &mark);
 	file_writer_clock(w, &clock);
@@ -278,6 +281,7 @@ static void test_round_trip(void)
 		"owner ffffffffffffffff ''\n"
 		"copy 2 at 18446744073709551615 state 255 flags 4294967295 "
 		"warmup 18446744073709551615 owner 0 '' owner 1 '\xff'\n"
+		"timer 1 node 2 line none state 8 tick 125 ns 10000000 samples 4294967295\n"
 		"mark 1700000000000000001 'a mark\x1b'\n"
 		"clock 1 mono 1000000000 real 1700000000000000000\n"
 		"counters 1 'ticks'=50 'new one'=18446744073709551615\n"

@@ -49,6 +49,18 @@ int64_t loop_clock(int clock)
 	return now;
 }
 
+void timers_begin(struct core *c, struct thread *t)
+{
+	(void)c;
+	(void)t;
+}
+
+void timers_end(struct core *c, struct thread *t)
+{
+	(void)c;
+	(void)t;
+}
+
 void loop_count_cpu(struct core *c)
 {
 	(void)c;

@@ -1,0 +1,288 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The handler of SIGPROF: a thread of the program has used so much CPU time, and walks
+ * its own frames.  Everything here runs in that thread, at any of its instructions, on
+ * its stack or on the alternate one that it has: no lock, no errno, one kind of system
+ * call, bounded loops, little stack.
+ *
+ * Frames may be half made, so each load is a copy by a system call, which cannot
+ * fault; also where the sampler loads, as the handlers that mend its faults may be
+ * another's by now.  A part of a page is copied at once, in which the frames of several
+ * calls lie.
+ */
+#include "core/core-internal.h"
+#include "core/timer.h"
+
+struct prof_memory {
+	struct timer_buffer *b;
+	int32_t pid;
+};
+
+#define PY_MEM struct prof_memory
+
+struct iovec_raw {
+	uint64_t base, size;
+};
+
+/* What is asked for next lies below as a rule: a caller's frame. */
+RARE static bool move_window(struct prof_memory m, uint64_t address)
+{
+	enum { AHEAD = 128, PAGE = 4096 };
+	uint64_t page = address & ~(uint64_t)(PAGE - 1);
+	uint64_t end = (address & ~(uint64_t)7) + AHEAD;
+
+	if (end > page + PAGE)
+		end = page + PAGE;
+	uint64_t start = end - TIMER_WINDOW_BYTES;
+
+	if (start < page)
+		start = page;
+	struct iovec_raw mine = { (uint64_t)(uintptr_t)m.b->window, end - start };
+	struct iovec_raw theirs = { start, end - start };
+
+	m.b->window_bytes = 0;
+	if (SYS6(__NR_process_vm_readv, m.pid, &mine, 1, &theirs, 1, 0) !=
+		(long)(end - start))
+		return false;
+	m.b->window_at = start;
+	m.b->window_bytes = (uint32_t)(end - start);
+	return true;
+}
+
+/* None of these crosses a page: they are aligned. */
+RARE static bool load_own(
+	struct prof_memory m, void *to, uint64_t address, unsigned size)
+{
+	if (!sane(address) || (address & (size - 1)) != 0)
+		return false;
+	if (address - m.b->window_at >= m.b->window_bytes && !move_window(m, address))
+		return false;
+	const uint8_t *from = m.b->window + (address - m.b->window_at);
+
+	if (size == 8)
+		__builtin_memcpy(to, from, 8);
+	else if (size == 4)
+		__builtin_memcpy(to, from, 4);
+	else
+		*(uint8_t *)to = *from;
+	return true;
+}
+
+static inline bool py_mem_load64(PY_MEM m, uint64_t address, uint64_t *ret)
+{
+	return load_own(m, ret, address, 8);
+}
+
+static inline bool py_mem_load32(PY_MEM m, uint64_t address, uint32_t *ret)
+{
+	return load_own(m, ret, address, 4);
+}
+
+static inline bool py_mem_load8(PY_MEM m, uint64_t address, uint8_t *ret)
+{
+	return load_own(m, ret, address, 1);
+}
+
+#include "python/frame.h"
+
+/* The instruction as a word holds it: from the code object on, or as the frame has it.
+ */
+RARE static uint32_t instr_of(const struct py_layout *l, const struct py_frame *f)
+{
+	uint64_t units;
+
+	switch (l->instr_kind) {
+	case PY_INSTR_LASTI_BYTES:
+	case PY_INSTR_LASTI_UNITS:
+		if ((uint32_t)f->instr == PY_NO_POSITION)
+			return TIMER_INSTR_NONE;
+		units = l->instr_kind == PY_INSTR_LASTI_BYTES ? f->instr / 2 : f->instr;
+		break;
+	default:
+		units = (f->instr - f->code) / 2;
+		break;
+	}
+	return units <= TIMER_INSTR_MOST ? (uint32_t)units : TIMER_INSTR_BAD;
+}
+
+uint64_t prof_instr(const struct py_layout *l, uint64_t code, uint32_t word)
+{
+	if (word == TIMER_INSTR_NONE)
+		return PY_NO_POSITION;
+	switch (l->instr_kind) {
+	case PY_INSTR_LASTI_BYTES:
+		return word * 2;
+	case PY_INSTR_LASTI_UNITS:
+		return word;
+	default:
+		return code + word * 2;
+	}
+}
+
+/* Is the thread state still this thread's? */
+RARE static bool same_thread(struct prof_memory m, const struct py_layout *l)
+{
+	const struct timer_buffer *b = m.b;
+	uint64_t pthread, native;
+
+	if (!py_mem_load64(m, b->ts + l->ts_thread_id, &pthread) ||
+		pthread != b->pthread)
+		return false;
+	return (l->flags & PY_HAS_NATIVE_ID) == 0 ||
+	       (py_mem_load64(m, b->ts + l->ts_native_id, &native) &&
+		       native == b->native);
+}
+
+/* As in walk.c: memory of the innermost frames is given back before their caller is
+ * made the current frame. */
+static bool has_ended(
+	const struct py_layout *l, uint64_t top, uint64_t at, uint8_t owner)
+{
+	enum { CHUNK_LEAST = 16384 };
+
+	return (l->flags & PY_HAS_DATASTACK) != 0 && owner != PY_OWNER_GENERATOR &&
+	       at - top < CHUNK_LEAST;
+}
+
+/* The chain into the words behind the head.  Returns how many frames it has, 0 for
+ * none; those beyond `most` are only counted. */
+RARE static uint32_t walk_own(struct prof_memory m, const struct py_layout *l,
+	uint32_t most, struct timer_sample *s)
+{
+	enum { TOP = 8 }; /* behind datastack_chunk */
+	uint64_t at, top = 0, outermost = 0;
+	uint32_t frames = 0;
+
+	s->complete = false;
+	if (!py_frame_first(m, l, m.b->ts, &at))
+		return 0;
+	if ((l->flags & PY_HAS_DATASTACK) != 0 &&
+		!py_mem_load64(m, m.b->ts + l->ts_datastack_chunk + TOP, &top))
+		return 0;
+	for (uint32_t steps = 0; at != 0; steps++) {
+		struct py_frame f;
+
+		if (steps == TIMER_STEPS || (at & 7) != 0 ||
+			!py_frame_read(m, l, at, &f) || f.previous == at)
+			return frames;
+		if (!py_frame_is_entry(l, &f)) {
+			if (f.owner > PY_OWNER_GENERATOR)
+				return frames;
+			if (frames != 0 || !has_ended(l, top, at, f.owner)) {
+				if (frames < most)
+					timer_set(m.b, TIMER_HEAD_WORDS + frames,
+						timer_word(f.code, instr_of(l, &f)));
+				frames++;
+				if (f.owner != PY_OWNER_GENERATOR)
+					outermost = at;
+			}
+		}
+		at = f.previous;
+	}
+	s->complete = (l->flags & PY_HAS_DATASTACK) == 0 || m.b->root == 0 ||
+		      outermost == m.b->root;
+	return frames;
+}
+
+static void count_lost(struct timer_buffer *b, uint32_t overruns)
+{
+	b->lost += 1ull + overruns;
+	b->full++;
+}
+
+RARE static void take(struct core *c, struct timer_buffer *b, uint32_t overruns)
+{
+	const struct py_layout *l = &c->layout;
+	struct prof_memory m = { b, c->args.program_pid };
+	struct timer_sample s = { .overruns = overruns };
+	uint64_t room = timer_room(b);
+	uint32_t most = b->max_frames;
+
+	if (room < TIMER_HEAD_WORDS + 1) {
+		count_lost(b, overruns);
+		return;
+	}
+	if (most > room - TIMER_HEAD_WORDS)
+		most = (uint32_t)room - TIMER_HEAD_WORDS;
+	b->window_bytes = 0;
+	uint32_t frames = same_thread(m, l) ? walk_own(m, l, most, &s) : 0;
+
+	if (frames == 0) {
+		b->absent += 1ull + overruns;
+		return;
+	}
+	if (frames > most && most < b->max_frames) {
+		count_lost(b, overruns);
+		return;
+	}
+	s.stored = frames < most ? frames : most;
+	s.missing = frames - s.stored;
+	b->full = 0;
+	timer_publish(b, &s);
+	__atomic_store_n(&c->timers.some, 1, __ATOMIC_RELEASE);
+}
+
+struct itimer_raw {
+	int64_t every_s, every_ns;
+	int64_t at_s, at_ns;
+};
+
+/*
+ * A timer runs out once: if this handler does not run for it, as another one is there
+ * now, no other signal follows.  Nor if nobody has taken anything for long: the sampler
+ * is gone.
+ */
+static void arm_again(const struct timer_buffer *b)
+{
+	enum { ABSOLUTE = 1 };
+	struct itimer_raw when = {
+		.at_s = b->next / 1000000000,
+		.at_ns = b->next % 1000000000,
+	};
+
+	if (b->full < TIMER_FULL_MOST)
+		(void)SYS4(__NR_timer_settime, b->timer, ABSOLUTE, &when, NULL);
+}
+
+/* Of the kernel's siginfo, for a timer. */
+struct siginfo_timer {
+	int32_t signo, error, code, pad;
+	int32_t timer, overrun;
+	uint64_t cookie;
+};
+
+/*
+ * Has it come at the end of a system call that says EINTR?  No timer cuts a call short,
+ * but one that a stop has ended, to begin again, does not once a handler runs.
+ */
+RARE static bool comes_with_eintr(const struct core *c, const void *context)
+{
+	uint8_t call[ARCH_CALL_BYTES] = { 0 };
+	uint64_t behind = arch_behind_eintr(context);
+	struct iovec_raw mine = { (uint64_t)(uintptr_t)call, sizeof(call) };
+	struct iovec_raw theirs = { behind - sizeof(call), sizeof(call) };
+
+	return behind != 0 &&
+	       SYS6(__NR_process_vm_readv, c->args.program_pid, &mine, 1, &theirs, 1,
+		       0) == sizeof(call) &&
+	       arch_is_call(call);
+}
+
+long core_prof(const void *info, struct timer_state *state, const void *context)
+{
+	const struct siginfo_timer *si = info;
+	struct core *c = (void *)(uintptr_t)state->core;
+	struct timer_buffer *b = timers_buffer(c, (uint32_t)si->cookie);
+
+	if (b == NULL)
+		return 1;
+	__atomic_store_n(&b->inside, 1, __ATOMIC_SEQ_CST);
+	/* A buffer that was given to another thread has another timer. */
+	if (__atomic_load_n(&b->live, __ATOMIC_SEQ_CST) != 0 && b->timer == si->timer) {
+		b->interrupted += comes_with_eintr(c, context);
+		take(c, b, timer_expired(b, loop_clock(CLOCK_OWN_CPU)) - 1);
+		arm_again(b);
+	}
+	__atomic_store_n(&b->inside, 0, __ATOMIC_RELEASE);
+	return 1;
+}

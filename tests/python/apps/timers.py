@@ -1,0 +1,235 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Programs for CPU timers: timers.py KIND SECONDS [READY].
+
+READY is made when it begins.  The end is a line DONE.
+"""
+import ctypes
+import os
+import signal
+import sys
+import threading
+import time
+
+libc = ctypes.CDLL(None, use_errno=True)
+kind, seconds = sys.argv[1], float(sys.argv[2])
+got = []
+
+
+def burn(s):
+    end = time.thread_time() + s
+    n = 0
+    while time.thread_time() < end:
+        for _ in range(200):
+            n += 1
+    return n
+
+
+def in_a():
+    burn(0.004)
+
+
+def in_b():
+    burn(0.006)
+    in_c()
+
+
+def in_c():
+    burn(0.010)
+
+
+def in_turns(s):
+    end = time.thread_time() + s
+    while time.thread_time() < end:
+        in_a()
+        in_b()
+
+
+def in_thread(s, name):
+    in_turns(s)
+    print("used", name, time.thread_time(), flush=True)
+
+
+def in_handler(*_):
+    got.append(1)
+
+
+def shares():
+    threads = [
+        threading.Thread(target=in_thread, args=(seconds * part, "T%d" % part), name="T%d" % part)
+        for part in (1, 2)
+    ]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+
+
+def before():
+    signal.signal(signal.SIGPROF, in_handler)
+    ready()
+    signal.setitimer(signal.ITIMER_PROF, 0.01, 0.01)
+    burn(seconds)
+    signal.setitimer(signal.ITIMER_PROF, 0)
+    print("got", len(got))
+
+
+def during():
+    burn(seconds)
+    old = signal.signal(signal.SIGPROF, in_handler)
+    print("default", old == signal.SIG_DFL)
+    burn(0.3)
+    stray = len(got)
+    signal.setitimer(signal.ITIMER_PROF, 0.01, 0.01)
+    burn(seconds)
+    signal.setitimer(signal.ITIMER_PROF, 0)
+    print("stray", stray, "got", len(got) - stray)
+    signal.signal(signal.SIGPROF, old)
+    burn(0.2)
+
+
+def ignored():
+    signal.signal(signal.SIGPROF, signal.SIG_IGN)
+    ready()
+    burn(seconds)
+    print("ignored", signal.getsignal(signal.SIGPROF) == signal.SIG_IGN)
+
+
+def blocked():
+    """Once its timer is gone nothing is pending; before it there was none."""
+    signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGPROF])
+    ready()
+    burn(seconds)
+    print("pending", len(signal.sigpending()))
+
+
+def killed():
+    burn(seconds)
+    os.kill(os.getpid(), signal.SIGPROF)
+    burn(5)
+
+
+def in_child():
+    burn(0.1)
+
+
+def family():
+    for i in range(8):
+        pid = os.fork()
+        if pid == 0:
+            in_child()
+            os._exit(i)
+        assert os.waitpid(pid, 0)[1] == i << 8
+        burn(0.02)
+    pid = os.fork()
+    if pid == 0:
+        # A handler into nothing would not end it by this signal.
+        os.kill(os.getpid(), signal.SIGPROF)
+        time.sleep(10)
+        os._exit(0)
+    print("child", os.waitpid(pid, 0)[1])
+    pid = os.fork()
+    if pid == 0:
+        os.execv("/bin/sh", ["sh", "-c", "kill -PROF $$; sleep 10"])
+    print("exec", os.waitpid(pid, 0)[1])
+
+
+def in_brief():
+    burn(0.02)
+
+
+def churn():
+    end = time.monotonic() + seconds
+    count = 0
+    while time.monotonic() < end:
+        threads = [threading.Thread(target=in_brief) for _ in range(20)]
+        for t in threads:
+            t.start()
+        for t in threads:
+            t.join()
+        count += len(threads)
+    print("threads", count)
+
+
+def many():
+    """Many threads at once, each of which uses some CPU time."""
+    end = time.monotonic() + seconds
+
+    def some():
+        while time.monotonic() < end:
+            burn(0.0005)
+            time.sleep(0.02)
+
+    threads = [threading.Thread(target=some) for _ in range(150)]
+    for t in threads:
+        t.start()
+    print("many", flush=True)
+    for t in threads:
+        t.join()
+
+
+class Stack(ctypes.Structure):
+    _fields_ = [("sp", ctypes.c_void_p), ("flags", ctypes.c_int), ("size", ctypes.c_size_t)]
+
+
+def alternate():
+    """An alternate stack stays, and is used."""
+    size = 65536
+    memory = ctypes.create_string_buffer(b"\xa5" * size, size)
+    mine, now = Stack(ctypes.addressof(memory), 0, size), Stack()
+    assert libc.sigaltstack(ctypes.byref(mine), None) == 0
+    burn(seconds)
+    assert libc.sigaltstack(None, ctypes.byref(now)) == 0
+    print("stack", (now.sp, now.size) == (mine.sp, mine.size), "used",
+          size - len(memory.raw) + memory.raw.count(b"\xa5") < size)
+    off, none = Stack(None, 2, 0), Stack()
+    burn(0.05)
+    assert libc.sigaltstack(ctypes.byref(off), ctypes.byref(none)) == 0
+
+
+def calls():
+    """Calls that would say EINTR, were they cut short."""
+
+    class Pollfd(ctypes.Structure):
+        _fields_ = [("fd", ctypes.c_int), ("events", ctypes.c_short), ("revents", ctypes.c_short)]
+
+    r, _ = os.pipe()
+    fds = (Pollfd * 100)(*[Pollfd(os.dup(r), 1, 0) for _ in range(100)])
+    ts = (ctypes.c_long * 2)(0, 100000)
+    n = cut = 0
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        burn(0.00005)
+        for call in (lambda: libc.ppoll(fds, 100, ts, None), lambda: libc.poll(fds, 100, 1),
+                     lambda: libc.nanosleep(ts, None)):
+            n += 1
+            cut += call() < 0
+    print("calls", n > 100, "cut", cut)
+
+
+def deep():
+    sys.setrecursionlimit(5000)
+
+    def in_deep(n, s):
+        if n > 0:
+            return in_deep(n - 1, s)
+        burn(s)
+
+    # Attaching needs some of the stack behind it.
+    in_deep(1200, 0)
+    in_deep(900, seconds)
+
+
+def ready():
+    if len(sys.argv) > 3:
+        with open(sys.argv[3], "w"):
+            pass
+
+
+if kind not in ("before", "ignored", "blocked"):
+    ready()
+if kind == "status":
+    burn(seconds)
+    print("DONE", flush=True)
+    sys.exit(7)
+globals()[kind]()
+print("DONE", flush=True)

@@ -1,0 +1,324 @@
+# SPDX-License-Identifier: Apache-2.0
+# CPU timers (-e cpu-timer): what they show is true, and the program does not notice.
+load helpers
+
+app=$apps/timers.py
+
+setup() {
+    cd "$BATS_TEST_TMPDIR"
+    program= recorder=
+}
+
+teardown() {
+    local pid
+    for pid in $program $recorder; do
+        end_process "$pid"
+    done
+}
+
+# Run timers.py under a recorder, by either way: output in "out", status in $status, the
+# recorder's messages in "err".
+run_timed() { # python way kind seconds [event]
+    local event=${5-cpu-timer}
+    rm -f out err f ready
+    status=0
+    if [ "$2" = spawn ]; then
+        "$PYSTACK" record -e "$event" -o f -- "$1" "$app" "$3" "$4" > out 2> err ||
+            status=$?
+        return
+    fi
+    "$1" "$app" "$3" "$4" ready > out &
+    program=$!
+    wait_until 30 test -e ready || return
+    local recorded=0
+    "$PYSTACK" record -e "$event" -o f -p $program 2> err || recorded=$?
+    wait $program || status=$?
+    program=
+    return $recorded
+}
+
+each_python_and_way() { # command argument...
+    local version path way
+    while read -r version path; do
+        for way in spawn attach; do
+            run "$1" "$path" $way "${@:2}"
+            [ "$status" -eq 0 ] ||
+                { echo "$version, $way: $output"; cat out err; return 1; }
+            [ -z "$output" ] || sed "s/^/# $version $way: /" <<< "$output" >&3
+        done
+    done < <(some_pythons)
+}
+
+counter() { # file name
+    "$PYSTACK" report --stats -i "$1" | awk -v name="$2" '$2 == name { n += $1 }
+        END { print n + 0 }'
+}
+
+timed() { # file option...
+    "$PYSTACK" script --format collapsed -e cpu-timer -i "$@"
+}
+
+# Of all: 20 % in in_a itself, 30 in in_b, 50 in in_c below in_b; of each thread its CPU time,
+# but for what it used before it was seen and at its end.
+has_true_shares() { # python way
+    run_timed "$1" "$2" shares 1.2 || return
+    [ "$status" -eq 0 ] && has_line out DONE || return
+    local one two
+    one=$(awk '$2 == "T1" { print $3 }' out)
+    two=$(awk '$2 == "T2" { print $3 }' out)
+    timed f --per-thread | awk -v one="$one" -v two="$two" '
+        /;T1 / { t1 += $NF } /;T2 / { t2 += $NF }
+        /;T[12] / { all += $NF }
+        /in_a[ (;].*burn/ { a += $NF }
+        /in_c[ (;].*burn/ { c += $NF; next }
+        /in_b[ (;].*burn/ { b += $NF }
+        END {
+            t1 /= 1e6; t2 /= 1e6; all /= 1e6
+            printf "%.2f of %.2f s, %.2f of %.2f; a %.1f b %.1f c %.1f %%\n", t1, one, t2,
+                two, a / all / 1e4, b / all / 1e4, c / all / 1e4
+            # 360 samples: 4 standard deviations.
+            ok = t1 > one - 0.25 && t1 < one + 0.03 && t2 > two - 0.25 && t2 < two + 0.03
+            ok = ok && a / all / 1e4 > 11 && a / all / 1e4 < 29
+            ok = ok && b / all / 1e4 > 20 && b / all / 1e4 < 40
+            exit !(ok && c / all / 1e4 > 39 && c / all / 1e4 < 61)
+        }'
+}
+
+@test "shares and sums of threads" {
+    each_python_and_way has_true_shares
+}
+
+@test "deep stacks: the leaf side is there, the rest is counted" {
+    deep() {
+        run_timed "$1" "$2" deep 0.5 || return
+        has_line out DONE && timed f | grep -q '^\[truncated: 512+ frames\];.*in_deep.*burn' ||
+            { timed f | head -c 300; return 1; }
+        [ "$(counter f timer-lost)" -le 3 ]
+    }
+    each_python_and_way deep
+}
+
+keeps_its_handler() { # python way
+    run_timed "$1" "$2" before 0.5 || return
+    [ "$status" -eq 0 ] && has_line out DONE || return
+    [ "$(sed -n 's/^got //p' out)" -ge 20 ] || return
+    grep -qE "no CPU timers( from now on)?: the program (uses|has taken) SIGPROF \(its handler is in /" err
+}
+
+@test "a program that uses SIGPROF keeps it, and that is said" {
+    each_python_and_way keeps_its_handler
+}
+
+takes_it() { # python way
+    run_timed "$1" "$2" during 0.5 || return
+    [ "$status" -eq 0 ] && has_line out DONE && has_line out '^default True' || return
+    # What runs out between its call and the next look: one of each thread at most.
+    awk '/^stray/ { exit !($2 <= 1 && $4 >= 20) }' out || return
+    [ "$(counter f timer-yielded)" -eq 1 ] || return
+    [ "$(counter f timer-samples)" -ge 10 ] || return
+    grep -q "no CPU timers from now on: the program has taken SIGPROF" err
+}
+
+@test "a program takes SIGPROF: timers stand aside, once and for all" {
+    each_python_and_way takes_it
+}
+
+is_let_be() { # python way kind line
+    run_timed "$1" "$2" "$3" 0.5 || return
+    [ "$status" -eq 0 ] && has_line out DONE && has_line out "$4"
+}
+
+@test "SIGPROF that is ignored stays so" {
+    each_python_and_way is_let_be ignored "^ignored True"
+}
+
+@test "a thread that blocks SIGPROF has no timer, and nothing pending" {
+    each_python_and_way is_let_be blocked "^pending 0"
+    [ "$(counter f timer-samples)" -eq 0 ]
+    grep -q "1 thread.* block" err
+}
+
+@test "a SIGPROF that somebody sends ends the program, as without us" {
+    ends() {
+        run_timed "$1" "$2" killed 0.3
+        [ "$status" -eq 155 ]
+    }
+    each_python_and_way ends
+}
+
+has_family() { # python way
+    run_timed "$1" "$2" family 0.1 || return
+    [ "$status" -eq 0 ] && has_line out '^child 27' && has_line out '^exec 27' &&
+        has_line out DONE && timed f | grep -q in_child
+}
+
+@test "forked children have timers of their own, or none of ours" {
+    each_python_and_way has_family
+}
+
+@test "threads that come and go, by hundreds" {
+    churns() {
+        run_timed "$1" "$2" churn 1.5 || return
+        [ "$status" -eq 0 ] && has_line out DONE && timed f | grep -q 'in_brief.*burn'
+    }
+    each_python_and_way churns
+}
+
+@test "the program's status" {
+    exits() {
+        run_timed "$1" "$2" status 0.3
+        [ "$status" -eq 7 ] && has_line out DONE
+    }
+    each_python_and_way exits
+}
+
+@test "alternate stacks stay where they are" {
+    each_python_and_way is_let_be alternate "^stack True"
+}
+
+@test "no system call is cut short" {
+    uncut() {
+        run_timed "$1" "$2" calls 1.5 cpu-timer:1ms || return
+        [ "$status" -eq 0 ] && has_line out DONE && has_line out '^calls True cut 0' || return
+        [ "$(counter f timer-interrupted)" -eq 0 ] || return
+        [ "$(counter f timer-samples)" -ge 5 ]
+    }
+    each_python_and_way uncut
+}
+
+@test "nine system calls under a timer of the same kind" {
+    local call
+    for call in ppoll poll select epoll nanosleep read futex accept semop; do
+        "$tools/timer-calls" $call 0.7 1000 | sed 's/^/# /' >&3
+        [ "${PIPESTATUS[0]}" -eq 0 ]
+    done
+}
+
+state_of() { # pid
+    grep -E '^(SigCgt|SigIgn|SigBlk|SigPnd|ShdPnd)' /proc/"$1"/status
+    grep -c '^ID' /proc/"$1"/timers || true
+}
+
+has_state() { # pid file
+    state_of "$1" | cmp -s - "$2"
+}
+
+has_timers() { # pid count
+    [ "$(grep -c '^ID' /proc/"$1"/timers)" -ge "$2" ]
+}
+
+# Of no file, and executable.
+code_pages() { # pid
+    grep -c 'r-xp 00000000 00:00 0 *$' /proc/"$1"/maps || true
+}
+
+leaves_nothing() { # python
+    rm -f out before
+    "$1" "$app" many 100 ready > out &
+    program=$!
+    wait_until 30 has_line out many || return
+    state_of $program > before
+    local i pages
+    for i in 1 2 3; do
+        "$PYSTACK" record -e cpu-timer -o f -p $program 2> err &
+        recorder=$!
+        wait_until 30 has_timers $program 50 || return
+        kill -INT $recorder
+        wait $recorder || return
+        recorder=
+        state_of $program > after
+        diff before after || { cat err; return 1; }
+        [ $i -ne 1 ] || pages=$(code_pages $program)
+    done
+    # The same pages each time.
+    [ "$(code_pages $program)" -eq "$pages" ] || return
+
+    "$PYSTACK" record -e cpu-timer -o f -p $program 2> err &
+    recorder=$!
+    wait_until 30 has_timers $program 50 || return
+    kill -KILL $recorder
+    wait $recorder || true
+    recorder=
+    wait_until 30 has_state $program before || return
+    is_running $program || return
+    end_process $program
+    program=
+}
+
+@test "detach, once more, and a recorder that is killed: timers and handler go" {
+    with_each some_pythons leaves_nothing
+}
+
+newest() {
+    some_pythons | tail -n 1 | cut -d ' ' -f 2
+}
+
+resident() {
+    awk '/^Anonymous:/ { n += $2 } END { print n + 0 }' /proc/"$1"/smaps_rollup
+}
+
+@test "memory: 8 KiB a thread" {
+    "$(newest)" "$app" many 60 ready > out &
+    program=$!
+    wait_until 30 has_line out many
+    "$PYSTACK" record --isolation=thread -q -d 1.5 -o f -p $program
+    local without with
+    "$PYSTACK" record --isolation=thread -q -d 3 -o f -p $program &
+    recorder=$!
+    sleep 1
+    without=$(resident $program)
+    wait $recorder
+    "$PYSTACK" record -e cpu-timer -q -d 3 -o f -p $program &
+    recorder=$!
+    wait_until 30 has_timers $program 140
+    sleep 0.7
+    with=$(resident $program)
+    wait $recorder
+    recorder=
+    echo "# $without KiB without timers, $with with" >&3
+    # 151 threads; what else differs from one recording to the next.
+    [ $((with - without)) -le $((151 * 8 + 300)) ]
+}
+
+@test "sampling off: no timers" {
+    mkfifo commands answers
+    "$(newest)" "$app" many 60 ready > out &
+    program=$!
+    wait_until 30 test -e ready
+    "$PYSTACK" record -q -e cpu-timer --control=fifo:commands,answers -o f -p $program &
+    recorder=$!
+    exec 7<> commands 8<> answers
+    wait_until 30 has_timers $program 1
+    echo disable >&7
+    read -r -t 20 _ <&8
+    run ! has_timers $program 1
+    echo enable >&7
+    read -r -t 20 _ <&8
+    wait_until 30 has_timers $program 1
+    echo stop >&7
+    wait $recorder
+    recorder=
+    exec 7>&- 8>&-
+    run ! has_timers $program 1
+}
+
+@test "with --isolation=task: an error; events and times that are none, too" {
+    run "$PYSTACK" record -e cpu-timer --isolation=task -- true
+    [ "$status" -eq 129 ]
+    [[ "$output" == *"-e cpu-timer needs --isolation=thread"* ]]
+    local event
+    for event in cpu-timers cycles cpu-timer: cpu-timer:1us cpu-timer:2s cpu-timer:-5ms; do
+        run "$PYSTACK" record -e $event -- true
+        [ "$status" -eq 129 ]
+    done
+}
+
+@test "a file without timers: an error" {
+    "$PYSTACK" record -q -o f -- "$(newest)" -c 'for i in range(3000000): pass'
+    run "$PYSTACK" report -e cpu-timer -i f
+    [ "$status" -ne 0 ]
+    [[ "$output" == *"f has no CPU timers: record with -e cpu-timer"* ]]
+    run "$PYSTACK" script --format collapsed -e cpu-timer -i f
+    [ "$status" -ne 0 ]
+    [[ "$output" == *"has no CPU timers"* ]]
+}
