@@ -161,6 +161,28 @@ static void add_faults(struct buf *b, const struct follow_stats *s)
 			s->takeovers > 1 ? " and others" : "");
 }
 
+/* What CPU timers did not see, and what they may have done. */
+static void say_timers(const struct recorder *r)
+{
+	const uint64_t *c = r->stats.counters;
+
+	if (r->stats.timer_blocked != 0)
+		msg_info("CPU timers: %llu thread%s had none, as they block SIGPROF",
+			(unsigned long long)r->stats.timer_blocked,
+			r->stats.timer_blocked == 1 ? "" : "s");
+	if (c[RING_TIMER_LOST] != 0)
+		msg_info("CPU timers: %llu of %llu samples found no room",
+			(unsigned long long)c[RING_TIMER_LOST],
+			(unsigned long long)(c[RING_TIMER_LOST] +
+					     c[RING_TIMER_SAMPLES] +
+					     c[RING_TIMER_OVERRUNS]));
+	if (c[RING_TIMER_INTERRUPTED] != 0)
+		msg_info(
+			"CPU timers: %llu system calls of the program may have said EINTR for "
+			"them, as it was stopped and went on (see pystack-record(1))",
+			(unsigned long long)c[RING_TIMER_INTERRUPTED]);
+}
+
 void rec_say_end(struct recorder *r)
 {
 	_cleanup_buf_ struct buf faults = BUF_INIT(1024);
@@ -180,21 +202,7 @@ void rec_say_end(struct recorder *r)
 		(unsigned long long)c[RING_APPROXIMATE],
 		(unsigned long long)c[RING_LATE], buf_text(&faults),
 		rec_overhead(r, &r->stats));
-	if (r->stats.timer_blocked != 0)
-		msg_info("CPU timers: %llu thread%s had none, as they block SIGPROF",
-			(unsigned long long)r->stats.timer_blocked,
-			r->stats.timer_blocked == 1 ? "" : "s");
-	if (c[RING_TIMER_LOST] != 0)
-		msg_info("CPU timers: %llu of %llu samples found no room",
-			(unsigned long long)c[RING_TIMER_LOST],
-			(unsigned long long)(c[RING_TIMER_LOST] +
-					     c[RING_TIMER_SAMPLES] +
-					     c[RING_TIMER_OVERRUNS]));
-	if (c[RING_TIMER_INTERRUPTED] != 0)
-		msg_info(
-			"CPU timers: %llu system calls of the program may have said EINTR for "
-			"them, as it was stopped and went on (see pystack-record(1))",
-			(unsigned long long)c[RING_TIMER_INTERRUPTED]);
+	say_timers(r);
 	/* Where it was refused, that has been said. */
 	if (r->stats.samples == 0 && !r->refused)
 		say_why_empty(r);

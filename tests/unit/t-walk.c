@@ -79,15 +79,6 @@ int64_t loop_now(struct core *c)
 	return 0;
 }
 
-bool copy_load(struct core *c, void *to, uint64_t address, unsigned size)
-{
-	(void)c;
-	(void)to;
-	(void)address;
-	(void)size;
-	return false;
-}
-
 /* --- */
 
 static uint64_t at(const void *p)
