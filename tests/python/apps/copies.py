@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What programs do with SIGSEGV and SIGBUS while they are recorded:
 copies.py FOREIGN.SO KIND SECONDS [READY].  With READY it says so there, once what is to
-happen before a recording has."""
+happen before a recording has, and goes on when there is a file `go`."""
 import ctypes
 import faulthandler
 import os
@@ -52,7 +52,8 @@ if kind == "enabled":
     faulthandler.enable()
 if len(sys.argv) > 4:
     open(sys.argv[4], "w").close()
-    in_main(seconds / 2)
+    while not os.path.exists("go"):
+        in_main(0.01)
 
 if early:
     in_main(seconds)
