@@ -25,7 +25,7 @@ same_text() {
 # Run apps/copies.py alone and under a recorder that attaches to it or spawns it: is its
 # output the same, and its end?
 as_alone() { # python way kind seconds option...
-    local ready= status=0 alone=0 recorder
+    local ready= status=0 alone=0
     rm -f f ready go
     [ "$2" = spawn ] || ready=ready
     touch go
@@ -39,14 +39,8 @@ as_alone() { # python way kind seconds option...
         app "$1" "$3" "$4" $ready > out 2> err &
         program=$!
         wait_until 30 test -e ready || return
-        "$PYSTACK" record --isolation=thread -F 1000 "${@:5}" -o f -p $program \
-            2> err.record &
-        recorder=$!
-        wait_until 30 grep -q "recording process" err.record || return
-        touch go
-        wait $program || status=$?
-        program=
-        wait $recorder || { cat err.record; return 1; }
+        record_from_go err.record --isolation=thread -F 1000 "${@:5}" -o f ||
+            { cat err.record; return 1; }
     fi
     [ "$status" -eq "$alone" ] || { echo "status $status, alone $alone"; return 1; }
     same_text out alone.out || { echo "other output"; diff out alone.out; return 1; }

@@ -20,21 +20,17 @@ teardown() {
 # recorder's messages in "err".
 run_timed() { # python way kind seconds [event]
     local event=${5-cpu-timer}
-    rm -f out err f ready
+    rm -f out err f ready go
     status=0
     if [ "$2" = spawn ]; then
         "$PYSTACK" record -e "$event" -o f -- "$1" "$app" "$3" "$4" > out 2> err ||
             status=$?
         return
     fi
-    "$1" "$app" "$3" "$4" ready > out &
+    "$1" "$app" "$3" "$4" ready go > out &
     program=$!
     wait_until 30 test -e ready || return
-    local recorded=0
-    "$PYSTACK" record -e "$event" -o f -p $program 2> err || recorded=$?
-    wait $program || status=$?
-    program=
-    return $recorded
+    record_from_go err -e "$event" -o f
 }
 
 each_python_and_way() { # command argument...
@@ -93,7 +89,8 @@ has_true_shares() { # python way
         run_timed "$1" "$2" deep 0.5 || return
         has_line out DONE && timed f | grep -q '^\[truncated: 512+ frames\];.*in_deep.*burn' ||
             { timed f | head -c 300; return 1; }
-        [ "$(counter f timer-lost)" -le 3 ]
+        # A buffer has room for one or two of these; who has no CPU reads it late.
+        [ "$(counter f timer-lost)" -lt "$(counter f timer-samples)" ]
     }
     each_python_and_way deep
 }

@@ -57,6 +57,25 @@ wait_until() {
     done
 }
 
+is_recorded_or_not() { # recorder messages
+    grep -q "recording process" "$2" || ! is_running "$1"
+}
+
+# Attach to $program, which waits for a file `go` until it is recorded, and wait for both;
+# its end in $status, the recorder's messages in FILE.
+record_from_go() { # file option...
+    local recorder recorded=0 messages=$1
+    shift
+    "$PYSTACK" record "$@" -p $program 2> "$messages" &
+    recorder=$!
+    wait_until 30 is_recorded_or_not $recorder "$messages" || return
+    touch go
+    wait $program || status=$?
+    program=
+    wait $recorder || recorded=$?
+    return $recorded
+}
+
 has_line() {
     grep -q -- "$2" "$1"
 }

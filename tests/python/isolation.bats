@@ -23,21 +23,17 @@ isolations() { # file
 # Run apps/isolated.py under a recorder, by either way; its output in "out", its status in
 # $status, the recorder's messages in "err".
 run_isolated() { # python way isolation kind [seconds]
-    rm -f out err f ready
+    rm -f out err f ready go
     status=0
     if [ "$2" = spawn ]; then
         "$PYSTACK" record --isolation="$3" -F 500 -o f -- \
             "$1" "$apps/isolated.py" "$4" "${5-1}" > out 2> err || status=$?
         return
     fi
-    "$1" "$apps/isolated.py" "$4" "${5-1}" ready > out 2> err.program &
+    "$1" "$apps/isolated.py" "$4" "${5-1}" ready go > out 2> err.program &
     program=$!
     wait_until 30 test -e ready || return
-    local recorded=0
-    "$PYSTACK" record --isolation="$3" -F 500 -o f -p $program 2> err || recorded=$?
-    wait $program || status=$?
-    program=
-    return $recorded
+    record_from_go err --isolation="$3" -F 500 -o f
 }
 
 # A command for each of some Pythons, by each way.

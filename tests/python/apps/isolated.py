@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the sampler may change when it is a thread of the program, and must not.
 
-usage: isolated.py KIND [SECONDS [BEAT-FILE]]
+usage: isolated.py KIND [SECONDS [READY-FILE [GO-FILE]]]
 
 Works in in_main() for SECONDS (1) and prints what KIND is about, "DONE" at the end:
 exit-raw, exit-libc  the main thread ends once it is sampled, in_thread() goes on for so
@@ -187,6 +187,8 @@ def shares():
 
 if len(sys.argv) > 3:
     open(sys.argv[3], "w").close()
+while len(sys.argv) > 4 and not os.path.exists(sys.argv[4]):
+    time.sleep(0.01)
 {"exit-raw": main_exits, "exit-libc": main_exits, "family": family, "signals": signals,
  "threads": threads, "users": users, "filter": put_filter, "shares": shares}[kind]()
 say("DONE")

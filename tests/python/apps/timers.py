@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Programs for CPU timers: timers.py KIND SECONDS [READY].
+"""Programs for CPU timers: timers.py KIND SECONDS [READY [GO]].
 
-READY is made when it begins.  The end is a line DONE.
+READY is made when it begins, and GO waited for.  The end is a line DONE.
 """
 import ctypes
 import os
@@ -223,6 +223,8 @@ def ready():
     if len(sys.argv) > 3:
         with open(sys.argv[3], "w"):
             pass
+    while len(sys.argv) > 4 and not os.path.exists(sys.argv[4]):
+        time.sleep(0.01)
 
 
 if kind not in ("before", "ignored", "blocked"):
