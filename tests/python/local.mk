@@ -14,6 +14,7 @@ python_tests = \
 	tests/python/no-trace.bats \
 	tests/python/oracle.bats \
 	tests/python/pauses.bats \
+	tests/python/reruns.bats \
 	tests/python/other-root.bats \
 	tests/python/safety.bats \
 	tests/python/services.bats \
@@ -68,10 +69,10 @@ EXTRA_DIST += \
 	tests/python/check-reuse.py \
 	tests/python/compare-depths.py \
 	tests/python/compare-parked.py \
-	tests/python/forced.sh \
 	tests/python/helpers.bash \
 	tests/python/judge-shares.py \
-	tests/python/judge-time.py
+	tests/python/judge-time.py \
+	tests/python/record-in-mode.sh
 if HAVE_BATS
 TESTS += $(python_tests)
 endif
