@@ -155,6 +155,15 @@ called_right() { # file wanted
     called "$1" | cmp -s - "$2"
 }
 
+# What the process says that it used has our own CPU time in it, if the sampler is a thread
+# of it, in s: no recording shows that.
+own_in_process() { # file
+    local ns=0
+    ! "$PYSTACK" report -i "$1" --header-only | grep -q 'isolation *: *thread' ||
+        ns=$("$PYSTACK" report -i "$1" --stats | awk '/ sampler-cpu / { n += $1 } END { print n }')
+    awk -v ns="$ns" 'BEGIN { printf "%.3f", ns / 1e9 }'
+}
+
 # Users without rights can come by what is in the test's folder.
 open_to_everyone() {
     chmod 755 "$BATS_RUN_TMPDIR" "$BATS_TEST_TMPDIR"
