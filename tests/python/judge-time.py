@@ -10,7 +10,7 @@ threads[:NAME:MS]       CPU of each thread of the truth, or of one: within 2 % o
 process                 CPU of the process, and of a sampler that is a thread of it: within
                         2 % or 20 ms, as each running thread's figure in the kernel may
                         be 4 ms old
-pids                    CPU of each process of the truth: within 10 ms, and more where it
+pids                    the same of each process of the truth: within 10 ms, and more where it
                         waited for a CPU
 wall:THREAD[:LESS:MS]   wall time: between the process's own, less a stratum and what was
                         missed, and OUTER, both less LESS ms, known within MS
@@ -78,11 +78,15 @@ class Recording:
         header = pystack("report", "-i", path, "--header-only")
         missed = re.search(r"([0-9.]+) s missed", header)
         # A sampler that is a thread of the program is in what the kernel says of that.
-        stats = pystack("report", "-i", path, "--stats")
-        own = re.findall(r"([0-9]+)  sampler-cpu", stats)
-        thread = re.search(r"isolation *: *thread", header)
-        self.own = sum(map(int, own)) / 1e6 if thread else 0
-        self.missed = float(missed[1]) * 1e3 if missed else 0
+        self.own, pid = {}, None
+        for line in pystack("report", "-i", path, "--stats").splitlines():
+            match = re.match(r"# process (\d+)|# isolation: (thread)| +(\d+)  sampler-cpu", line)
+            if match and match[1]:
+                pid = match[1]
+            elif match and match[3]:
+                used = int(match[3]) / 1e6
+            elif match:
+                self.own[pid] = self.own.get(pid, 0) + used
 
     def sum(self, event, thread=None, function=None, pid=None):
         return sum(s.weight[event] for s in self.stacks.values()
@@ -123,13 +127,14 @@ class Judge:
 
     def process(self):
         r = self.recording
-        self.close("process", r.sum("cpu") + r.own, self.truth.process[0], "20")
+        self.close("process", r.sum("cpu") + sum(r.own.values()), self.truth.process[0], "20")
 
     def pids(self):
         # Of its last 60 ms samples tell, which also see who is ready.
         for pid, (used, waited) in self.truth.pid.items():
             queue = waited / (used + waited or 1)
-            self.close(pid, self.recording.sum("cpu", pid=pid), used, 10 + 60 * queue)
+            shown = self.recording.sum("cpu", pid=pid) + self.recording.own.get(pid, 0)
+            self.close(pid, shown, used, 10 + 60 * queue)
 
     def wall(self, thread, less="0", within="0"):
         _, inner, outer = self.truth.process
