@@ -77,8 +77,6 @@ class Recording:
                 entry.weight[event] = int(weight) / (1 if event == "samples" else 1e3)
         header = pystack("report", "-i", path, "--header-only")
         missed = re.search(r"([0-9.]+) s missed", header)
-        # A sampler that is a thread of the program is in what the kernel says of that.
-        missed = re.search(r"([0-9.]+) s missed", header)
         self.missed = float(missed[1]) * 1e3 if missed else 0
         # A sampler that is a thread of the program is in what the kernel says of that.
         self.own, pid = {}, None
