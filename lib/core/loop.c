@@ -30,9 +30,7 @@ enum {
 	WAITING_LOOK_NS = 2000000,
 	LAYOUT_WAIT_S = 10,
 	SPIN_CHECK_TICKS = 512,
-	SPIN_NS = 900, /* from tick to tick, on average */
-	/* The same by system calls: a reading takes some 15 us. */
-	SPIN_COPY_NS = 40000,
+	SPIN_NS = 900,          /* from tick to tick, on average */
 	CORE_SHARE_PPM = 2000,  /* 0.2 % of a core, whatever the program does */
 	SLOWEST_NS = 100000000, /* 10 a second */
 };
@@ -289,8 +287,7 @@ static void one_stratum(struct core *c)
  */
 static int64_t next_due(struct core *c)
 {
-	bool by_calls = c->copies && c->copying.state != RING_COPY_BY_LOAD;
-	int64_t apart = strata_spacing(&c->strata, by_calls ? SPIN_COPY_NS : SPIN_NS);
+	int64_t apart = strata_spacing(&c->strata, SPIN_NS);
 	int64_t due = c->learn_until + apart;
 
 	return due - c->now_ns > apart / 2 ? due : c->now_ns + apart;
