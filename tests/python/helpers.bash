@@ -6,15 +6,57 @@ here=$TOP_SRCDIR/tests/python
 apps=$here/apps
 tools=$TOP_BUILDDIR/tests/python
 
-# Whole files can be run with one isolation: TEST_ISOLATION=thread.
-force_isolation() { # auto|task|thread
-    export TEST_ISOLATION=$1 FORCED_PYSTACK=${FORCED_PYSTACK:-$PYSTACK}
-    PYSTACK=$here/forced.sh
+# Whole files can be run in a mode, by TEST_MODE: whatever is recorded, the sampler reads
+# as that says, although nothing on this machine makes it do so.
+#   task            a task of its own, by loads
+#   thread-pwritev  a thread of the program, by pwritev: the other call is refused
+#   thread-readv    the same, by process_vm_readv (but where it is attached)
+#   thread-fast     a thread, by loads under our handlers, from the first tick on
+#   thread-handled  the same, where every program has handlers of SIGSEGV and SIGBUS
+begin_mode() {
+    local under="python3 $apps/under.py"
+    export MODE_PYSTACK=$PYSTACK PYSTACK=$here/record-in-mode.sh MODE_UNDER=
+    case $TEST_MODE in
+    thread-pwritev) MODE_UNDER="$under errno:process_vm_readv exec --" ;;
+    thread-readv) MODE_UNDER="$under errno:pwritev exec --" ;;
+    thread-handled)
+        export FOREIGN_AT_START=1
+        export LD_PRELOAD=$tools/foreign.so${LD_PRELOAD:+:$LD_PRELOAD}
+        ;;
+    esac
 }
-[ -z "${TEST_ISOLATION-}" ] || force_isolation "$TEST_ISOLATION"
+[ -z "${TEST_MODE-}" ] || [ -n "${MODE_PYSTACK-}" ] || begin_mode
 
-# Every CPython that pystack samples, found here: "VERSION PATH" a line.
+# Run something that is compared with what a recorder spawns: under its filter.
+as_spawned() { # command argument...
+    # shellcheck disable=SC2086 # several words
+    ${MODE_UNDER-} "$@"
+}
+
+# What a test that has a way with each isolation goes through.
+isolations_here() {
+    case ${TEST_MODE-} in
+    "") echo task thread ;;
+    thread-*) echo thread ;;
+    *) echo task ;;
+    esac
+}
+
+# A test of what only a task of its own does.
+requires_task() {
+    [[ "$(isolations_here)" == task* ]] || skip "not in the mode $TEST_MODE: $1"
+}
+
+# Every CPython that pystack samples, found here: "VERSION PATH" a line.  Reruns take some.
 pythons() {
+    if [ -n "${TEST_FEW_PYTHONS-}" ]; then
+        some_pythons
+    else
+        all_pythons
+    fi
+}
+
+all_pythons() {
     local root path
     root=$(pyenv root 2>/dev/null || echo /nonexistent)
     for path in "$root"/versions/3.*/bin/python3 /usr/bin/python3; do
@@ -28,7 +70,8 @@ if (3, 8) <= v[:2] <= (3, 15) and sys.implementation.name == "cpython":
 
 # The oldest, the system's and the newest: for what is slow.
 some_pythons() {
-    { pythons | head -n 1; pythons | grep ' /usr/bin/' ; pythons | tail -n 1; } | sort -u
+    { all_pythons | head -n 1; all_pythons | grep ' /usr/bin/'; all_pythons | tail -n 1; } |
+        sort -u -t. -k1,1n -k2,2n -k3,3n
 }
 
 # Do that with each Python of a list (pythons, some_pythons), and show what is printed.
@@ -129,6 +172,15 @@ called() { # file
 
 called_right() { # file wanted
     called "$1" | cmp -s - "$2"
+}
+
+# What the process says that it used has our own CPU time in it, if the sampler is a thread
+# of it, in s: no recording shows that.
+own_in_process() { # file
+    local ns=0
+    ! "$PYSTACK" report -i "$1" --header-only | grep -q 'isolation *: *thread' ||
+        ns=$("$PYSTACK" report -i "$1" --stats | awk '/ sampler-cpu / { n += $1 } END { print n }')
+    awk -v ns="$ns" 'BEGIN { printf "%.3f", ns / 1e9 }'
 }
 
 # Users without rights can come by what is in the test's folder.

@@ -7,9 +7,10 @@ PYSTACK: the command that reads it.  A line of figures for each check; status 1 
 Samples bear errors by their number, and by how long the thread waited for a CPU.
 
 threads[:NAME:MS]       CPU of each thread of the truth, or of one: within 2 % or 10 ms
-process                 CPU of the process: within 2 % or 20 ms, as each running thread's
-                        figure in the kernel may be 4 ms old
-pids                    CPU of each process of the truth: within 10 ms, and more where it
+process                 CPU of the process, and of a sampler that is a thread of it: within
+                        2 % or 20 ms, as each running thread's figure in the kernel may
+                        be 4 ms old
+pids                    the same of each process of the truth: within 10 ms, and more where it
                         waited for a CPU
 wall:THREAD[:LESS:MS]   wall time: between the process's own, less a stratum and what was
                         missed, and OUTER, both less LESS ms, known within MS
@@ -77,6 +78,16 @@ class Recording:
         header = pystack("report", "-i", path, "--header-only")
         missed = re.search(r"([0-9.]+) s missed", header)
         self.missed = float(missed[1]) * 1e3 if missed else 0
+        # A sampler that is a thread of the program is in what the kernel says of that.
+        self.own, pid = {}, None
+        for line in pystack("report", "-i", path, "--stats").splitlines():
+            match = re.match(r"# process (\d+)|# isolation: (thread)| +(\d+)  sampler-cpu", line)
+            if match and match[1]:
+                pid = match[1]
+            elif match and match[3]:
+                used = int(match[3]) / 1e6
+            elif match:
+                self.own[pid] = self.own.get(pid, 0) + used
 
     def sum(self, event, thread=None, function=None, pid=None):
         return sum(s.weight[event] for s in self.stacks.values()
@@ -116,13 +127,15 @@ class Judge:
                 self.close(name, self.recording.sum("cpu", name), used, least)
 
     def process(self):
-        self.close("process", self.recording.sum("cpu"), self.truth.process[0], "20")
+        r = self.recording
+        self.close("process", r.sum("cpu") + sum(r.own.values()), self.truth.process[0], "20")
 
     def pids(self):
         # Of its last 60 ms samples tell, which also see who is ready.
         for pid, (used, waited) in self.truth.pid.items():
             queue = waited / (used + waited or 1)
-            self.close(pid, self.recording.sum("cpu", pid=pid), used, 10 + 60 * queue)
+            shown = self.recording.sum("cpu", pid=pid) + self.recording.own.get(pid, 0)
+            self.close(pid, shown, used, 10 + 60 * queue)
 
     def wall(self, thread, less="0", within="0"):
         _, inner, outer = self.truth.process

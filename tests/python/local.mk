@@ -15,6 +15,7 @@ python_tests = \
 	tests/python/no-trace.bats \
 	tests/python/oracle.bats \
 	tests/python/pauses.bats \
+	tests/python/reruns.bats \
 	tests/python/other-root.bats \
 	tests/python/safety.bats \
 	tests/python/services.bats \
@@ -71,13 +72,32 @@ EXTRA_DIST += \
 	tests/python/check-reuse.py \
 	tests/python/compare-depths.py \
 	tests/python/compare-parked.py \
-	tests/python/forced.sh \
 	tests/python/helpers.bash \
 	tests/python/judge-shares.py \
-	tests/python/judge-time.py
+	tests/python/judge-time.py \
+	tests/python/record-in-mode.sh
 if HAVE_BATS
 TESTS += $(python_tests)
 endif
+
+# All of these files in each mode (helpers.bash), over all Pythons: half an hour for each.
+# reruns.bats, which is part of check, runs some of their tests.
+MODES = thread-pwritev thread-readv thread-fast thread-handled
+MODE_TESTS = \
+	tests/python/matrix.bats \
+	tests/python/names.bats \
+	tests/python/oracle.bats \
+	tests/python/pauses.bats \
+	tests/python/safety.bats \
+	tests/python/states.bats \
+	tests/python/time.bats \
+	tests/python/time-cpu.bats
+.PHONY: check-modes
+check-modes:
+	failed=; for mode in $(MODES); do \
+		TEST_MODE=$$mode $(MAKE) check TESTS='$(MODE_TESTS)' || failed="$$failed $$mode"; \
+		for test in $(MODE_TESTS:.bats=); do cp $$test.log $$test.$$mode.log; done; \
+	done; [ -z "$$failed" ] || { echo "failed:$$failed"; exit 1; }
 
 check_PROGRAMS += \
 	tests/python/attach-cycles \

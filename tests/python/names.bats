@@ -8,8 +8,8 @@ setup() {
 
 check_reuse() { # python
     record -q --no-adaptive -F 1000 -o f -- "$1" "$apps/reuse.py" 2 > out || return
-    collapsed -i f > stacks
-    python3 "$here/check-reuse.py" stacks
+    "$PYSTACK" script -i f > samples || return
+    python3 "$here/check-reuse.py" samples
 }
 
 @test "code objects at addresses of others before: each stack is of one generation" {

@@ -6,8 +6,14 @@
 # program up so often that they move its own shares by 5 points.
 load helpers
 
-stacks_wanted=1000000
+# Reruns want fewer, and no shares: TEST_ORACLE_STACKS.
+stacks_wanted=${TEST_ORACLE_STACKS-1000000}
 approximate_most_pct=15
+unreadable_most_pct=5
+# By system calls: the program calls and returns several times during each copy.
+case ${TEST_MODE-} in
+thread-pwritev | thread-readv) approximate_most_pct=50 unreadable_most_pct=10 ;;
+esac
 # A sampler that waits for stable moments is off by 10 to 30.
 points_most=5
 rounds_least=4
@@ -24,13 +30,19 @@ check_oracle() { # python
     : > depths
     for ((round = 1; round <= rounds_most; round++)); do
         record -q -F max -o f -- "$1" "$apps/oracle.py" truth 0.8 > out &&
-            grep -qx DONE out && "$tools/oracle-check" f truth > counts || return
+            grep -qx DONE out || { echo "no recording"; cat out; return 1; }
+        # What is impossible is counted below, over all rounds.
+        "$tools/oracle-check" f truth > counts || [ $? -eq 1 ] || return
         grep '^#' counts || true
         read -r -a words < <(grep '^stacks' counts)
         stacks=$((stacks + words[1]))
         impossible=$((impossible + words[3]))
         approximate=$((approximate + words[5]))
         unreadable=$((unreadable + words[7]))
+        if [ -n "${TEST_ORACLE_STACKS-}" ]; then
+            [ $stacks -lt $stacks_wanted ] || break
+            continue
+        fi
         record -q -F 2000 --no-adaptive -o f -- "$1" "$apps/oracle.py" truth 1.5 > out &&
             "$tools/oracle-check" f truth > counts || return
         sed -n "s/^depth/$round recorded &/p" counts >> depths
@@ -43,6 +55,8 @@ check_oracle() { # python
         "unreadable $unreadable"
     [ $stacks -ge $stacks_wanted ] && [ $impossible -eq 0 ] &&
         [ $((approximate * 100)) -lt $((stacks * approximate_most_pct)) ] &&
+        [ $((unreadable * 100)) -lt $((stacks * unreadable_most_pct)) ] || return
+    [ -n "${TEST_ORACLE_STACKS-}" ] ||
         python3 "$here/compare-depths.py" depths $points_most
 }
 

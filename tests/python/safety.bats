@@ -5,7 +5,7 @@ load helpers
 
 setup() {
     cd "$BATS_TEST_TMPDIR"
-    isolation=task
+    isolation=$(isolations_here | cut -d' ' -f1)
 }
 
 # What a failed test has left must not outlive it.
@@ -81,9 +81,9 @@ each_way() { # function, called with python and way
     done < <(some_pythons)
 }
 
-# By both ways, as a task and as a thread.
+# By both ways, as a task and as a thread, or as the mode says.
 each_isolation() { # function, called with python and way
-    for isolation in task thread; do
+    for isolation in $(isolations_here); do
         each_way "$1" || { echo "as a $isolation"; return 1; }
     done
 }
@@ -101,14 +101,17 @@ task_term() { task_gets TERM "$@"; }
 task_kill() { task_gets KILL "$@"; grep -q 'the sampler task was killed' err; }
 
 @test "the task is sent SIGSEGV: it ends, the program does not" {
+    requires_task "a thread has the program's signals"
     each_way task_segv
 }
 
 @test "the task is sent SIGTERM: nothing happens" {
+    requires_task "a thread has the program's signals"
     each_way task_term
 }
 
 @test "the task is sent SIGKILL: the program goes on, the recorder says so, the file reads" {
+    requires_task "a thread has the program's signals"
     each_way task_kill
 }
 
@@ -150,7 +153,7 @@ recorder_stopped() { # python way
 
 # On, or to the end of the program.
 @test "the recorder is stopped: the sampler parks and goes on after" {
-    for isolation in task thread; do
+    for isolation in $(isolations_here); do
         recorder_stopped /usr/bin/python3 spawn
         recorder_stopped /usr/bin/python3 attach
     done
@@ -191,8 +194,8 @@ program_dumps() { # python way
     # kernel counts a thread of ours.
     local version path
     while read -r version path; do
-        "$path" "$apps/surroundings.py" bare
-        for isolation in task thread; do
+        as_spawned "$path" "$apps/surroundings.py" bare
+        for isolation in $(isolations_here); do
             "$PYSTACK" record --isolation=$isolation -q -o f -- \
                 "$path" "$apps/surroundings.py" recorded
             [ $isolation = task ] || sed -i 's/^\(Threads:.\)2$/\11/' recorded
@@ -204,8 +207,9 @@ program_dumps() { # python way
 }
 
 @test "signals that were ignored stay ignored, those of the C library too" {
-    python3 "$apps/ignore-signals.py" /usr/bin/python3 "$apps/surroundings.py" bare
-    for isolation in task thread; do
+    as_spawned python3 "$apps/ignore-signals.py" /usr/bin/python3 \
+        "$apps/surroundings.py" bare
+    for isolation in $(isolations_here); do
         python3 "$apps/ignore-signals.py" "$PYSTACK" record --isolation=$isolation -q -o f \
             -- /usr/bin/python3 "$apps/surroundings.py" recorded
         [ $isolation = task ] || sed -i 's/^\(Threads:.\)2$/\11/' recorded
@@ -216,7 +220,7 @@ program_dumps() { # python way
 }
 
 @test "a program that is its children's reaper finds no strange child" {
-    for isolation in task thread; do
+    for isolation in $(isolations_here); do
         "$PYSTACK" record --isolation=$isolation -q -o f -- \
             /usr/bin/python3 "$apps/reaper.py" > out
         [ "$(cat out)" = DONE ]
@@ -240,8 +244,9 @@ memory_stays() { # isolation
 }
 
 @test "resident memory after detach is what it was before attach" {
-    memory_stays task
-    memory_stays thread
+    for isolation in $(isolations_here); do
+        memory_stays $isolation
+    done
 }
 
 sleeps_out() { # isolation
@@ -261,6 +266,7 @@ sleeps_out() { # isolation
 }
 
 @test "program and recorder sleep for two seconds, as on a laptop: in no figure" {
-    sleeps_out task
-    sleeps_out thread
+    for isolation in $(isolations_here); do
+        sleeps_out $isolation
+    done
 }

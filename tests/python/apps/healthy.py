@@ -27,9 +27,20 @@ def over():
     return time.time() > end or os.path.exists(stop_file)
 
 
+# A sampler that loads has handlers of SIGBUS and SIGSEGV there, while it does: the one
+# thing that a program may see of it.
+OURS = 0x440 if os.environ.get("TEST_MODE") == "thread-fast" else 0
+
+
 def signals():
-    text = open("/proc/self/status").read()
-    return [line for line in text.split("\n") if line.startswith(("SigBlk", "SigIgn", "SigCgt"))]
+    found = []
+    for line in open("/proc/self/status"):
+        name, _, value = line.partition(":")
+        if name in ("SigBlk", "SigIgn"):
+            found.append((name, value.strip()))
+        elif name == "SigCgt":
+            found.append((name, "%016x" % (int(value, 16) & ~OURS)))
+    return found
 
 
 def sum_of_roots():
