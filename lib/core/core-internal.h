@@ -716,6 +716,12 @@ static inline bool load_bytes(struct core *c, void *to, uint64_t address, size_t
 			 : arch_copy(to, address, size);
 }
 
+/* Is memory read by system calls?  A chain takes microseconds then, not 100 ns. */
+static inline bool reads_by_calls(const struct core *c)
+{
+	return c->copies && c->copying.state != RING_COPY_BY_LOAD;
+}
+
 static inline void count(struct core *c, enum ring_counter which, uint64_t n)
 {
 	c->counters[which] += n;

@@ -31,6 +31,7 @@ enum {
 	LAYOUT_WAIT_S = 10,
 	SPIN_CHECK_TICKS = 512,
 	SPIN_NS = 900,          /* from tick to tick, on average */
+	SPIN_COPY_NS = 40000,   /* by system calls: a reading takes some 15 us */
 	CORE_SHARE_PPM = 2000,  /* 0.2 % of a core, whatever the program does */
 	SLOWEST_NS = 100000000, /* 10 a second */
 };
@@ -290,7 +291,8 @@ static void one_stratum(struct core *c)
  */
 static int64_t next_due(struct core *c)
 {
-	int64_t apart = strata_spacing(&c->strata, SPIN_NS);
+	int64_t apart =
+		strata_spacing(&c->strata, reads_by_calls(c) ? SPIN_COPY_NS : SPIN_NS);
 	int64_t due = c->learn_until + apart;
 
 	return due - c->now_ns > apart / 2 ? due : c->now_ns + apart;

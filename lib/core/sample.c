@@ -24,6 +24,7 @@
 
 enum {
 	LEARNING_READS = 8,
+	STEADY_PAIRS = 3,
 	GRAFTED_FRAMES = 4,
 };
 
@@ -243,16 +244,43 @@ static struct place unreadable(struct core *c)
 	};
 }
 
-/* Only what was seen twice at one moment is not known of a reading: that teaches it. */
+/* Only what was seen twice at one moment is not known of a reading: that teaches it.
+ * By system calls the two lie so far apart that much may have happened in between. */
 static bool learn_top(struct core *c, struct walk *w)
 {
-	if (!w->complete || w->proven == 0)
+	if (!w->complete || w->proven == 0 || reads_by_calls(c))
 		return false;
 	uint32_t known = follow(c, w).frames;
 
 	return known < w->stored &&
 	       (known + w->proven > w->stored || w->proven == w->stored) &&
 	       teach(c, w, w->stored) != 0;
+}
+
+/* What the last readings have in common, from the root. */
+struct steady {
+	uint32_t frames[STEADY_PAIRS]; /* of each pair of them */
+	uint32_t pairs;
+};
+
+/*
+ * How many frames are taught by a reading and the one before it.  By system calls two
+ * may be torn alike: what several in a row have in common is taken then.
+ */
+static uint32_t steady_frames(struct core *c, struct steady *s, const struct walk *next,
+	const struct walk *previous)
+{
+	uint32_t least = common_frames(next, previous);
+
+	if (!reads_by_calls(c))
+		return least;
+	s->frames[s->pairs++ % STEADY_PAIRS] = least;
+	if (s->pairs < STEADY_PAIRS)
+		return 0;
+	for (uint32_t i = 0; i < STEADY_PAIRS; i++)
+		if (s->frames[i] < least)
+			least = s->frames[i];
+	return least;
 }
 
 static bool may_learn(struct core *c)
@@ -264,6 +292,7 @@ static bool may_learn(struct core *c)
 static struct place settle(struct core *c, struct thread *t)
 {
 	struct walk *first = &c->walks[0], *previous = first;
+	struct steady steady = { .pairs = 0 };
 	struct place p = { .position = first->frame[0].position };
 
 	if (first->complete && still(c, t)) {
@@ -283,7 +312,7 @@ static struct place settle(struct core *c, struct thread *t)
 
 		walk_read(c, t->ts, next);
 		(void)learn_top(c, next);
-		uint32_t common = common_frames(next, previous);
+		uint32_t common = steady_frames(c, &steady, next, previous);
 
 		if (common != 0)
 			(void)teach(c, next, common);

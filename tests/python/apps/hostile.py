@@ -108,7 +108,7 @@ ARGUMENTS = ([0x48, 0xbf], [0x48, 0xbe], [0x48, 0xba], [0x49, 0xba], [0x49, 0xb8
              [0x49, 0xb9])      # rdi, rsi, rdx, r10, r8, r9
 RAX = [0x48, 0xb8]
 SYSCALL, INT80 = b"\x0f\x05", b"\xcd\x80"
-GET_TIME, EXIT_GROUP = 228, 231
+GET_TIME, EXIT = 228, 60
 
 
 def call(page, index, number, arguments, way=SYSCALL):
@@ -128,7 +128,7 @@ def payload(page, tries):
     code += call(page, len(tries) + 1, 213, (), INT80)
     code += call(page, 0, GET_TIME, (1, page.address + 4096))
     code += load(RAX, 1) + b"\x48\xa3" + struct.pack("<Q", page.address)
-    return code + load(RAX, EXIT_GROUP) + SYSCALL
+    return code + load(RAX, EXIT) + SYSCALL
 
 
 def code_of_task():
