@@ -251,10 +251,12 @@ memory_stays() { # isolation
 
 sleeps_out() { # isolation
     local recorder program wall
+    rm -f f
     "$PYSTACK" record --isolation="$1" -F 500 -o f -- python3 "$apps/busy.py" 8 > out 2> err &
     recorder=$!
     wait_until 20 has_function f in_busy
-    program=$(awk "{ print \$1 }" /proc/$recorder/task/$recorder/children)
+    program=$(pgrep -P $recorder -f busy.py | head -n 1)
+    [ -n "$program" ] || return
     kill -STOP $recorder $program
     sleep 2
     kill -CONT $program $recorder
