@@ -18,6 +18,7 @@ enum {
 	TID_SCAN_BYTES = 2304,
 	LIST_NS = 50000000,
 	LIST_MAX_NS = 250000000,
+	LISTED_NS = 300,   /* of CPU time, a thread that is known */
 	MAX_FORKED = 4096, /* thread states looked through for the one that is left */
 };
 
@@ -498,11 +499,10 @@ void threads_list(struct core *c)
 	if (c->listed_ns != c->now_ns)
 		c->listed_before_ns = c->listed_ns;
 	c->listed_ns = c->now_ns;
-	int64_t before = loop_clock(CLOCK_OWN_CPU);
-
 	list_all(c);
-	c->list_step =
-		loop_step(LIST_NS, loop_clock(CLOCK_OWN_CPU) - before, LIST_MAX_NS);
+	/* Those that are new cost more, but who has ended is to be seen soon then. */
+	c->list_step = loop_step(LIST_NS,
+		(int64_t)(c->thread_count - c->free_threads) * LISTED_NS, LIST_MAX_NS);
 	if (c->interpreter_count > 1)
 		mark_twins(c);
 	c->older = false;
