@@ -170,12 +170,11 @@ static void say_timers(const struct recorder *r)
 		msg_info("CPU timers: %llu thread%s had none, as they block SIGPROF",
 			(unsigned long long)r->stats.timer_blocked,
 			r->stats.timer_blocked == 1 ? "" : "s");
-	if (c[RING_TIMER_LOST] != 0)
-		msg_info("CPU timers: %llu of %llu samples found no room",
-			(unsigned long long)c[RING_TIMER_LOST],
-			(unsigned long long)(c[RING_TIMER_LOST] +
-					     c[RING_TIMER_SAMPLES] +
-					     c[RING_TIMER_OVERRUNS]));
+	unsigned long long lost = c[RING_TIMER_LOST], all = lost;
+
+	all += c[RING_TIMER_SAMPLES] + c[RING_TIMER_OVERRUNS];
+	if (lost != 0)
+		msg_info("CPU timers: %llu of %llu samples found no room", lost, all);
 	if (c[RING_TIMER_INTERRUPTED] != 0)
 		msg_info(
 			"CPU timers: %llu system calls of the program may have said EINTR for "

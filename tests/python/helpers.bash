@@ -109,11 +109,11 @@ is_recorded_or_not() { # recorder messages
 record_from_go() { # file option...
     local recorder recorded=0 messages=$1
     shift
-    "$PYSTACK" record "$@" -p $program 2> "$messages" &
+    "$PYSTACK" record "$@" -p "$program" 2> "$messages" &
     recorder=$!
     wait_until 30 is_recorded_or_not $recorder "$messages" || return
     touch go
-    wait $program || status=$?
+    wait "$program" || status=$?
     program=
     wait $recorder || recorded=$?
     return $recorded
