@@ -252,21 +252,27 @@ static char state_letter(int fd)
 	return behind_name(fd, text, &at) > 0 ? *at : '?';
 }
 
-uint64_t cpu_address_space(int stat_fd)
+/* A number of a stat file, so many behind the state; signs do not matter to number(),
+ * which passes over all that is no digit.  0 when it cannot be read. */
+static uint64_t stat_number(int fd, int nth)
 {
-	/* The state is the first of these fields, the size the 21st; signs do not
-	 * matter to number(), which passes over all that is no digit. */
-	enum { NUMBERS_BEFORE = 19 };
 	char text[FILE_BYTES];
 	const char *at;
-	long n = behind_name(stat_fd, text, &at);
+	long n = behind_name(fd, text, &at);
 	const char *end = at + n;
 
 	if (n <= 0)
 		return 0;
-	for (int i = 0; i < NUMBERS_BEFORE; i++)
+	for (int i = 1; i < nth; i++)
 		(void)number(&at, end);
 	return number(&at, end);
+}
+
+uint64_t cpu_address_space(int stat_fd)
+{
+	enum { VSIZE = 20 };
+
+	return stat_number(stat_fd, VSIZE);
 }
 
 long cpu_status(struct core *c, uint32_t tid, char *text, size_t size)
@@ -281,21 +287,13 @@ long cpu_status(struct core *c, uint32_t tid, char *text, size_t size)
 
 uint64_t cpu_start_ticks(struct core *c, uint32_t tid)
 {
-	/* The 20th behind the name. */
-	enum { NUMBERS_BEFORE = 18 };
+	enum { STARTTIME = 19 };
 	int fd = open_of_thread(c, tid, "stat");
-	char text[FILE_BYTES];
-	const char *at;
-	long n = behind_name(fd, text, &at);
-	const char *end = at + n;
+	uint64_t ticks = stat_number(fd, STARTTIME);
 
 	if (fd > 0)
 		(void)sys_close(fd);
-	if (n <= 0)
-		return 0;
-	for (int i = 0; i < NUMBERS_BEFORE; i++)
-		(void)number(&at, end);
-	return number(&at, end);
+	return ticks;
 }
 
 char cpu_main_state(struct core *c)
@@ -305,18 +303,9 @@ char cpu_main_state(struct core *c)
 
 uint64_t cpu_thread_count(struct core *c)
 {
-	/* The 17th behind the state. */
-	enum { NUMBERS_BEFORE = 16 };
-	char text[FILE_BYTES];
-	const char *at;
-	long n = behind_name(c->stat_fd, text, &at);
-	const char *end = at + n;
+	enum { NUM_THREADS = 17 };
 
-	if (n <= 0)
-		return 0;
-	for (int i = 0; i < NUMBERS_BEFORE; i++)
-		(void)number(&at, end);
-	return number(&at, end);
+	return stat_number(c->stat_fd, NUM_THREADS);
 }
 
 bool cpu_program_stopped(struct core *c)

@@ -51,16 +51,6 @@ as_alone() { # python way kind seconds option...
         { echo "other errors"; diff err alone.err; return 1; }
 }
 
-each_python_and_way() { # command argument...
-    local version path way
-    while read -r version path; do
-        for way in spawn attach; do
-            run "$1" "$path" $way "${@:2}"
-            [ "$status" -eq 0 ] || { echo "$version, $way: $output"; return 1; }
-        done
-    done < <(some_pythons)
-}
-
 account() {
     "$PYSTACK" report --stats -i f
 }

@@ -33,18 +33,6 @@ run_timed() { # python way kind seconds [event]
     record_from_go err -e "$event" -o f
 }
 
-each_python_and_way() { # command argument...
-    local version path way
-    while read -r version path; do
-        for way in spawn attach; do
-            run "$1" "$path" $way "${@:2}"
-            [ "$status" -eq 0 ] ||
-                { echo "$version, $way: $output"; cat out err; return 1; }
-            [ -z "$output" ] || sed "s/^/# $version $way: /" <<< "$output" >&3
-        done
-    done < <(some_pythons)
-}
-
 counter() { # file name
     "$PYSTACK" report --stats -i "$1" | awk -v name="$2" '$2 == name { n += $1 }
         END { print n + 0 }'

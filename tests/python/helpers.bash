@@ -87,6 +87,20 @@ with_each() { # list command argument ...
     [ $count -gt 0 ] || skip "no CPython 3.8 to 3.15 found"
 }
 
+# The same, spawned and attached to: commands get the Python and the way.  What they leave in
+# "out" and "err" is shown when one fails.
+each_python_and_way() { # command argument...
+    local version path way
+    while read -r version path; do
+        for way in spawn attach; do
+            run "$1" "$path" $way "${@:2}"
+            [ "$status" -eq 0 ] ||
+                { echo "$version, $way: $output"; cat out err; return 1; }
+            [ -z "$output" ] || sed "s/^/# $version $way: /" <<< "$output" >&3
+        done
+    done < <(some_pythons)
+}
+
 # Run a command until it succeeds, for at most SECONDS.
 wait_until() {
     local end=$((SECONDS + $1))

@@ -36,19 +36,6 @@ run_isolated() { # python way isolation kind [seconds]
     record_from_go err --isolation="$3" -F 500 -o f
 }
 
-# A command for each of some Pythons, by each way.
-each_python_and_way() { # command argument...
-    local version path way
-    while read -r version path; do
-        for way in spawn attach; do
-            run "$1" "$path" $way "${@:2}"
-            [ "$status" -eq 0 ] ||
-                { echo "$version, $way: $output"; cat out err; return 1; }
-            [ -z "$output" ] || sed "s/^/# $version $way: /" <<< "$output" >&3
-        done
-    done < <(some_pythons)
-}
-
 is_recorded_as() { # python way wanted got
     run_isolated "$1" "$2" "$3" threads 0.5 || return
     [ "$status" -eq 0 ] && has_line out DONE || return
