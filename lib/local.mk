@@ -29,6 +29,8 @@ lib_core_libcore_a_SOURCES = \
 	lib/core/loop.c \
 	lib/core/memops.c \
 	lib/core/names.c \
+	lib/core/pages.c \
+	lib/core/pages.h \
 	lib/core/prof.c \
 	lib/core/runs.c \
 	lib/core/sample.c \

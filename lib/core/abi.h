@@ -28,7 +28,7 @@
 
 #include "wire/isolation.h"
 
-#define CORE_ABI_VERSION 4u
+#define CORE_ABI_VERSION 5u
 
 /* Byte offsets of the two entries from the start of the image. */
 #define CORE_ENTRY_CALL  0
@@ -111,6 +111,7 @@ struct core_args {
 	/* Leave again without a word when the program has ended or executed another
 	 * one by then. */
 	uint32_t patience_us;
+	uint32_t forked; /* 1: all that the process has used is its own */
 	/* Where it is not: the process in between, and when that may end. */
 	uint32_t hold;     /* 1: not before the recorder has given orders */
 	uint32_t released; /* set by the task */

@@ -22,8 +22,8 @@ enum {
 	WAIT_CLONE = 0x80000000, /* __WCLONE */
 	WAIT_NO_HANG = 1,
 	MIDDLE_STACK_BYTES = 4096,
-	HOLD_NAP_NS = 500000,
-	HOLD_NAPS = 200,
+	HOLD_NAP_NS = 100000,
+	HOLD_NAPS = 1000,
 };
 
 /* Until the task has its orders; not for long, as the program waits too.  Returns false

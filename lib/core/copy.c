@@ -21,6 +21,7 @@
  */
 #include "core/copy-page.h"
 #include "core/core-internal.h"
+#include "core/pages.h"
 
 enum {
 	CALL_NONE = 0,
@@ -31,15 +32,9 @@ enum {
 	BULK = COPY_CHUNKS * COPY_CHUNK, /* offset of the page for longer copies */
 	DATA_BYTES = BULK + PAGE,
 
-	READ_WRITE = 0x3,
-	READ_RUN = 0x5,
-	MAP_BOTH = 0x1,       /* MAP_SHARED */
-	MAP_OWN = 0x2 | 0x20, /* MAP_PRIVATE | MAP_ANONYMOUS */
-	MAP_THERE = 0x100000, /* MAP_FIXED_NOREPLACE */
-	DONT_FORK = 10,       /* MADV_DONTFORK */
-	MAKE_SEALED = 0x3,    /* MFD_CLOEXEC | MFD_ALLOW_SEALING */
-	ADD_SEALS = 1033,     /* F_ADD_SEALS */
-	SEALS = 0x7,          /* F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW */
+	MAKE_SEALED = 0x3, /* MFD_CLOEXEC | MFD_ALLOW_SEALING */
+	ADD_SEALS = 1033,  /* F_ADD_SEALS */
+	SEALS = 0x7,       /* F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW */
 
 	FLAG_SIGINFO = 0x4,
 	FLAG_RESTORER = 0x04000000,
@@ -49,14 +44,13 @@ enum {
 	BLOCK = 0,
 	UNBLOCK = 1,
 
-	PLACES = 16,   /* at which pages of an earlier start are looked for */
+	COVERED = 16,  /* pages of ours below each other */
 	EXCHANGES = 8, /* before who goes on to put handlers there gets their way */
 
 	/* Not of sys.h. */
 	SHORT = 5, /* EIO: fewer bytes than wanted */
 	DENIED = 13,
 	BAD_ADDRESS = 14,
-	EXISTS = 17,
 	BUSY = 16,
 	TOO_BIG = 27,
 };
@@ -321,11 +315,6 @@ static uint64_t both_signals(void)
 	return 1ull << (signals[COPY_SEGV] - 1) | 1ull << (signals[COPY_BUS] - 1);
 }
 
-static bool is_address(long r)
-{
-	return r >= 0 || r <= -4096;
-}
-
 /* A memfd that pwritev() writes to and that is read where it is mapped; where there can
  * be none, plain memory for the other call. */
 static long map_data(struct core *c)
@@ -339,7 +328,7 @@ static long map_data(struct core *c)
 		(void)SYS3(__NR_fcntl, fd, ADD_SEALS, SEALS);
 		at = SYS6(__NR_mmap, 0, DATA_BYTES, READ_WRITE, MAP_BOTH, fd, 0);
 	}
-	k->fd = is_address(at) ? (int)fd : -1;
+	k->fd = pages_is_address(at) ? (int)fd : -1;
 	if (k->fd >= 0)
 		return at;
 	k->refused |= 1u << CALL_PWRITEV;
@@ -367,7 +356,7 @@ void copy_begin(struct core *c)
 		k->error = -SYS_EPERM;
 	}
 	at = map_data(c);
-	if (!is_address(at)) {
+	if (!pages_is_address(at)) {
 		k->error = (int)at;
 		k->refused = 1u << CALL_PWRITEV | 1u << CALL_READV;
 		stop(c);
@@ -414,33 +403,7 @@ static struct copy_state *state_of_page(uint64_t page)
 	return (struct copy_state *)(page + COPY_PAGE_BYTES);
 }
 
-static uint64_t code_bytes(void)
-{
-	return (uint64_t)(core_page_end - core_page_begin);
-}
-
-/* Are these two pages of ours, with the code that this image has?  Read as anything
- * else of the program. */
-static bool is_page(struct core *c, uint64_t page)
-{
-	uint64_t magic, bytes = code_bytes();
-	uint8_t piece[64];
-
-	if (page % PAGE != 0 || !sane(page) ||
-		!copy_bytes(c, &magic, page + COPY_PAGE_BYTES, sizeof(magic)) ||
-		magic != COPY_PAGE_MAGIC)
-		return false;
-	for (uint64_t at = 0; at < bytes; at += sizeof(piece)) {
-		uint64_t left = bytes - at;
-		size_t n = left < sizeof(piece) ? left : sizeof(piece);
-
-		if (!copy_bytes(c, piece, page + at, n) ||
-			memcmp(piece, core_page_begin + at, n) != 0)
-			return false;
-	}
-	return true;
-}
-
+/* Nobody's actions lead to them. */
 static bool is_idle(struct core *c, uint64_t page)
 {
 	uint64_t at = page + COPY_PAGE_BYTES + offsetof(struct copy_state, idle);
@@ -449,50 +412,25 @@ static bool is_idle(struct core *c, uint64_t page)
 	return copy_bytes(c, &idle, at, sizeof(idle)) && idle != 0;
 }
 
-/*
- * Where the pages of a process may lie: at places that follow from that of its vdso,
- * which a later start finds again, a fork child too, and who does not know it does not
- * guess.
- */
-static uint64_t place(const struct core *c, unsigned number)
+static struct pages make_pages(void)
 {
-	const uint64_t first = 0x100000000000,
-		       places = 0x300000000000 / COPY_PAGES_BYTES;
-	uint64_t h = mix(mix(0x7079737461636b, c->args.vdso), number);
-
-	return first + (h ^ h >> 32) % places * COPY_PAGES_BYTES;
+	return (struct pages){
+		.name = 0x7079737461636b,
+		.begin = core_page_begin,
+		.end = core_page_end,
+		.are_free = is_idle,
+	};
 }
 
-/* Our own code and nothing else: no page is ever writable and executable at once. */
-static long fill_page(uint64_t page)
+/* Are these pages of ours, with the code that this image has? */
+static bool is_page(struct core *c, uint64_t page)
 {
-	memcpy((void *)page, core_page_begin, code_bytes());
-	*state_of_page(page) = (struct copy_state){ .magic = COPY_PAGE_MAGIC };
-	return SYS3(__NR_mprotect, page, COPY_PAGE_BYTES, READ_RUN);
-}
+	const struct pages p = make_pages();
+	uint64_t magic;
 
-/* Returns the address of pages that nobody's actions lead to, or a negative errno. */
-static long find_pages(struct core *c)
-{
-	long at = -EXISTS, r;
-
-	for (unsigned i = 0; c->args.vdso != 0 && i < PLACES && at == -EXISTS; i++) {
-		uint64_t wanted = place(c, i);
-
-		at = SYS6(__NR_mmap, wanted, COPY_PAGES_BYTES, READ_WRITE,
-			MAP_OWN | MAP_THERE, -1, 0);
-		if (at == -EXISTS && is_page(c, wanted) && is_idle(c, wanted))
-			return (long)wanted;
-	}
-	if (at == -EXISTS)
-		at = SYS6(__NR_mmap, 0, COPY_PAGES_BYTES, READ_WRITE, MAP_OWN, -1, 0);
-	if (!is_address(at))
-		return at;
-	r = fill_page((uint64_t)at);
-	if (r >= 0)
-		return at;
-	(void)SYS2(__NR_munmap, at, COPY_PAGES_BYTES);
-	return r;
+	return page % PAGE == 0 && sane(page) &&
+	       copy_bytes(c, &magic, page + COPY_PAGE_BYTES, sizeof(magic)) &&
+	       magic == COPY_PAGE_MAGIC && pages_have_code(c, &p, page);
 }
 
 /* With the mask and the flags of the action that it covers, what goes there finds all
@@ -519,7 +457,7 @@ static void uncover(struct core *c, unsigned which, struct copy_action *a)
 	uint64_t page = a->handler - COPY_AT_HANDLER;
 	struct copy_action under;
 
-	for (unsigned i = 0; i < PLACES && a->handler > HANDLER_IGNORE; i++) {
+	for (unsigned i = 0; i < COVERED && a->handler > HANDLER_IGNORE; i++) {
 		uint64_t at = page + COPY_PAGE_BYTES +
 			      offsetof(struct copy_state, saved) +
 			      which * sizeof(under);
@@ -632,11 +570,13 @@ static int install(struct core *c)
 	page = before[0].handler - COPY_AT_HANDLER;
 	if (!is_ours(page, &before[0]) || !is_ours(page, &before[1]) ||
 		!is_page(c, page)) {
-		long at = find_pages(c);
+		const struct pages p = make_pages();
+		long at = pages_find(c, &p);
 
-		if (!is_address(at))
+		if (!pages_is_address(at))
 			return (int)at;
 		page = (uint64_t)at;
+		state_of_page(page)->magic = COPY_PAGE_MAGIC;
 	}
 	/* Those that another start has left there, or a parent: taken over as they are.
 	 */

@@ -338,7 +338,7 @@ struct core {
 	int64_t polled_ns;      /* when the ends were last asked for */
 	int64_t adapt_ns;
 	int64_t adapt_own_cpu, adapt_program_cpu;
-	int64_t first_program_cpu; /* of the program, when the task began */
+	int64_t first_program_cpu; /* of the program, before that of the segment */
 	int64_t stopped_since;     /* 0: the program is not stopped */
 	struct tick_block block;
 	int64_t last_tick_ns;
@@ -358,6 +358,8 @@ struct core {
 	 * the same time: in the last windows, decaying. */
 	int64_t window_seen_ns;
 	int64_t lately_seen_ns, lately_used_ns;
+	bool young; /* these two are what there is of the first window, at part_ns */
+	int64_t part_ns;
 	uint32_t asked; /* threads, in this tick */
 	bool ask_all;   /* they are few enough */
 
@@ -654,6 +656,7 @@ bool cpu_runs_inside(struct core *c, struct thread *t);
 /* May it run without the GIL, and is that to be asked at each tick? */
 bool cpu_may_run(const struct core *c, const struct thread *t);
 bool cpu_asks(const struct core *c, const struct thread *t);
+/* 0 when it is gone. */
 int64_t cpu_of_program(struct core *c);
 /* When a thread began, clock ticks since boot; 0 when it cannot be read. */
 uint64_t cpu_start_ticks(struct core *c, uint32_t tid);

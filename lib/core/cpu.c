@@ -28,6 +28,8 @@
 enum {
 	WINDOW_NS = 50000000,
 	WINDOW_MAX_NS = 250000000,
+	PART_NS = 1000000, /* of the first window */
+	PART_THREADS = 16,
 	UNEXPLAINED_NS = 8000000,
 	FULL_LOOK_MAX_NS = 1000000000,
 	ASK_NS = 1000000000, /* from the last look at which it had run */
@@ -450,7 +452,8 @@ static bool is_older(const struct core *c, const struct thread *t)
  * A new thread begins at 0, whatever it used so far.  Of one that is older than the
  * sampler, or than its thread state, what it used before is nobody's: C code that calls
  * Python now and then may have a new state each time.  What the first thread used while
- * the interpreter came up is counted, and no tick saw it.
+ * the interpreter came up is counted, and no tick saw it; of a process that was forked
+ * that is what it used until the sampler was there.
  */
 void cpu_begin(struct core *c, struct thread *t)
 {
@@ -459,6 +462,8 @@ void cpu_begin(struct core *c, struct thread *t)
 	if (from_start) {
 		t->cpu_ns = (uint64_t)c->first_program_cpu;
 		send_checkpoint(c, t);
+		/* To read its clock brings the kernel's figures up to date. */
+		(void)cpu_of_program(c);
 	}
 	if (read_account(c, t) && !is_older(c, t))
 		t->cpu_ns = t->run_count = t->delay_ns = 0;
@@ -477,7 +482,8 @@ static int64_t confirmed(const struct core *c, int64_t seen)
 {
 	int64_t whole = c->lately_seen_ns / 1024;
 
-	return c->lately_used_ns / 1024 < whole
+	/* Ticks are at random instants: both may differ by as much. */
+	return c->lately_used_ns + c->weight_ns < c->lately_seen_ns
 		       ? seen / 1024 * (c->lately_used_ns / whole)
 		       : seen;
 }
@@ -492,9 +498,9 @@ static bool last_look(struct core *c, struct thread *t)
 
 	if (!there && t->seen_ns != 0) {
 		int64_t seen = confirmed(c, t->seen_ns);
-		int64_t most = cpu_of_program(c) - c->window_cpu;
+		int64_t cpu = cpu_of_program(c), most = cpu - c->window_cpu;
 
-		t->cpu_ns += (uint64_t)(most >= 0 && most < seen ? most : seen);
+		t->cpu_ns += (uint64_t)(cpu != 0 && most < seen ? most : seen);
 	}
 	t->held_ns = t->seen_ns = 0;
 	return there;
@@ -534,6 +540,20 @@ static void weigh_evidence(
 		t->slack_ns = 0;
 }
 
+/*
+ * A tick stands for its stratum, and the kernel's figures are read somewhere in it: for
+ * what comes behind that, if the tick saw it running.
+ */
+static int64_t seen_behind(const struct core *c, const struct thread *t)
+{
+	int64_t end = c->strata.start + c->strata.length;
+	bool running = t->in_run && (t->state & REC_RUNNING) != 0;
+
+	return running && end > c->now_ns && end - c->now_ns < c->weight_ns
+		       ? end - c->now_ns
+		       : 0;
+}
+
 /* Read one thread's figures.  Returns the CPU time since the last look. */
 static int64_t look_at(struct core *c, struct thread *t)
 {
@@ -551,7 +571,8 @@ static int64_t look_at(struct core *c, struct thread *t)
 		sample_attend(c, t);
 	}
 	weigh_evidence(c, t, used, (int64_t)(t->delay_ns - delayed));
-	t->held_ns = t->seen_ns = 0;
+	t->held_ns = 0;
+	t->seen_ns = seen_behind(c, t);
 	if (used != 0 &&
 		(running_ticks(c, t) >= CHECKPOINT_TICKS ||
 			(running_ticks(c, t) != 0 &&
@@ -578,6 +599,7 @@ void cpu_checkpoint_all(struct core *c)
 /* Also what no tick saw: this is the last word on the time until now. */
 void cpu_settle(struct core *c)
 {
+	(void)cpu_of_program(c);
 	for (uint32_t i = 0; i < c->thread_count; i++) {
 		struct thread *t = &c->threads[i];
 
@@ -662,14 +684,47 @@ static void look_at_all(struct core *c)
 }
 
 /* For that clock the kernel sums up all threads: 0.3 ms where they are a thousand. */
-static int64_t priced_cpu_of_program(struct core *c)
+static int64_t priced_cpu_of_program(struct core *c, int64_t *ret_step)
 {
 	int64_t before = loop_clock(CLOCK_OWN_CPU);
 	int64_t cpu = cpu_of_program(c);
 
-	c->window_step =
+	*ret_step =
 		loop_step(WINDOW_NS, loop_clock(CLOCK_OWN_CPU) - before, WINDOW_MAX_NS);
 	return cpu;
+}
+
+/* What was seen and what was used of it, from now on also of the window that ended. */
+static void weigh_window(struct core *c, int64_t used)
+{
+	/* The first tick ends the first one, and has seen next to nothing of it. */
+	if (c->window_step != 0) {
+		if (c->young)
+			c->lately_seen_ns = c->lately_used_ns = 0;
+		c->young = false;
+		c->lately_seen_ns += c->window_seen_ns - c->lately_seen_ns / LATELY;
+		c->lately_used_ns += used - c->lately_used_ns / LATELY;
+	}
+	c->window_seen_ns = 0;
+}
+
+/*
+ * A program that is over within its first window is gone, more often than not, before
+ * its last figures can be read.  There is only what it was seen to run then, and its
+ * clock at the ticks before tells for how much of that it was only ready to run.
+ */
+static void look_at_part(struct core *c)
+{
+	if (!c->young || c->now_ns - c->part_ns < PART_NS ||
+		c->thread_count > PART_THREADS)
+		return;
+	int64_t cpu = cpu_of_program(c);
+
+	if (cpu == 0)
+		return;
+	c->part_ns = c->now_ns;
+	c->lately_used_ns = cpu - c->window_cpu;
+	c->lately_seen_ns = c->window_seen_ns;
 }
 
 /* Can all be asked who may run?  Now and then everybody is doubted less. */
@@ -693,17 +748,19 @@ static void count_who_may_run(struct core *c)
 void cpu_tick(struct core *c)
 {
 	c->asked = 0;
-	if (c->now_ns - c->window_ns < c->window_step)
+	if (c->now_ns - c->window_ns < c->window_step) {
+		look_at_part(c);
 		return;
+	}
 	c->window_ns = c->now_ns;
 
-	int64_t cpu = priced_cpu_of_program(c);
+	int64_t step;
+	int64_t cpu = priced_cpu_of_program(c, &step);
 	int64_t used = cpu - c->window_cpu;
 
+	weigh_window(c, used);
 	c->window_cpu = cpu;
-	c->lately_seen_ns += c->window_seen_ns - c->lately_seen_ns / LATELY;
-	c->lately_used_ns += used - c->lately_used_ns / LATELY;
-	c->window_seen_ns = 0;
+	c->window_step = step;
 	if (used <= (c->thread ? CLOCKS_APART_NS : 0)) {
 		if (cpu_program_stopped(c))
 			c->stopped_since = c->now_ns;

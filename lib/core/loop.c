@@ -367,7 +367,7 @@ void loop_run(struct core *c)
 	int64_t length = (int64_t)c->options.interval_ns;
 
 	c->now_ns = loop_now(c);
-	c->first_program_cpu = cpu_of_program(c);
+	c->first_program_cpu = c->args.forked ? 0 : cpu_of_program(c);
 	send_clocks(c);
 	runs_publish(c);
 	wait_for_interpreter(c);
@@ -381,7 +381,7 @@ void loop_run(struct core *c)
 	c->now_ns = loop_now(c);
 	c->cut_ns = c->ticks_since_ns = c->now_ns;
 	c->window_ns = c->now_ns;
-	c->relist = c->older = true;
+	c->relist = c->older = c->young = true;
 	strata_init(&c->strata,
 		(uint64_t)c->now_ns ^ ((uint64_t)c->ring.header->offer.tid << 32),
 		c->now_ns, length);

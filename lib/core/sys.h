@@ -33,9 +33,21 @@ enum {
 	SYS_EAGAIN = 11,
 	SYS_ENOMEM = 12,
 	SYS_EACCES = 13,
+	SYS_EEXIST = 17,
 	SYS_EINVAL = 22,
 	SYS_ENOSYS = 38,
 	SYS_EINPROGRESS = 115,
+};
+
+/* Protection and kinds of mappings, as the kernel's headers lack some. */
+enum {
+	READ_WRITE = 0x3,
+	READ_RUN = 0x5,
+	MAP_BOTH = 0x1,       /* MAP_SHARED */
+	MAP_OWN = 0x2 | 0x20, /* MAP_PRIVATE | MAP_ANONYMOUS */
+	MAP_THERE = 0x100000, /* MAP_FIXED_NOREPLACE */
+	DONT_FORK = 10,       /* MADV_DONTFORK */
+	WIPE_ON_FORK = 18,    /* MADV_WIPEONFORK */
 };
 
 /* struct pollfd and its bits (poll.h is libc's). */

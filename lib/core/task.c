@@ -33,10 +33,6 @@ enum {
 	FLAG_RESTORER = 0x04000000,
 	FLAG_NODEFER = 0x40000000,
 
-	MAP_BOTH = 0x1, /* MAP_SHARED */
-	READ_WRITE = 0x3,
-	DONT_FORK = 10, /* MADV_DONTFORK */
-
 	CLOSE_UNSHARE = 2,
 	UNSHARE_FOLDER = 0x200, /* CLONE_FS */
 	LIMIT_CORE = 4,
@@ -52,6 +48,7 @@ enum {
 	STREAM_CLOEXEC = 1 | 0x80000,
 
 	ORDERS_WAIT_S = 30,
+	ORDERS_SOON_MS = 10,
 	PART_NAP_NS = 50000,
 	PART_NAPS = 4000,
 };
@@ -212,7 +209,7 @@ static void own_files(struct core *c)
  * before, the number is not looked at): else a tick that falls into a short piece of
  * work is taken when that is over, and shows what comes after it.
  */
-static void be_scheduled_soon(void)
+static void be_scheduled_soon(const struct core *c)
 {
 	enum { PROCESS = 0, NICE_OFFSET = 20, SLICE_NS = 100000 };
 	struct {
@@ -225,6 +222,9 @@ static void be_scheduled_soon(void)
 		uint32_t priority;
 		uint64_t runtime, deadline, period;
 	} soon = { .size = sizeof(soon), .runtime = SLICE_NS };
+
+	if (!may(c, CORE_AVOID_SCHEDULER))
+		return;
 	long nice = SYS2(__NR_getpriority, PROCESS, 0);
 
 	(void)SYS3(__NR_sched_setscheduler, 0, 0 /* SCHED_OTHER */, &other);
@@ -255,8 +255,6 @@ static void own_attributes(const struct core *c)
 {
 	uint64_t every_cpu[128];
 
-	if (may(c, CORE_AVOID_SCHEDULER))
-		be_scheduled_soon();
 	memset(every_cpu, 0xff, sizeof(every_cpu));
 	if (may(c, CORE_AVOID_AFFINITY))
 		(void)SYS3(__NR_sched_setaffinity, 0, sizeof(every_cpu), every_cpu);
@@ -416,7 +414,7 @@ static void say_hello(struct core *c)
 static void await_orders(struct core *c)
 {
 	struct ring_header *h = c->ring.header;
-	int64_t end = loop_now(c) + ORDERS_WAIT_S * 1000000000ll;
+	int64_t began = loop_now(c), end = began + ORDERS_WAIT_S * 1000000000ll;
 
 	__atomic_store_n(&h->state, RING_OFFERED, __ATOMIC_RELEASE);
 	while (__atomic_load_n(&h->order, __ATOMIC_ACQUIRE) == RING_ORDER_NONE) {
@@ -424,7 +422,10 @@ static void await_orders(struct core *c)
 
 		if (now > end)
 			task_leave(c, RING_LEAVE_NO_ORDERS, 0);
-		(void)alive_sleep(c, now + 2000000);
+		/* They come within a ms as a rule, and until then nothing is seen. */
+		bool soon = now - began < ORDERS_SOON_MS * 1000000;
+
+		(void)alive_sleep(c, now + (soon ? 200000 : 2000000));
 		(void)alive_check(c);
 	}
 	part_from_middle(c);
@@ -596,6 +597,7 @@ long core_task(void *arg)
 	c->args = *args;
 	c->thread = args->isolation == CORE_ISOLATION_THREAD;
 
+	be_scheduled_soon(c);
 	if (c->thread)
 		block_signals(c);
 	else

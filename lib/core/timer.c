@@ -16,6 +16,7 @@
 #include "core/timer.h"
 #include "core/core-internal.h"
 #include "core/memory.h"
+#include "core/pages.h"
 
 enum {
 	SIG_PROF = 27,
@@ -30,16 +31,6 @@ enum {
 	THREAD_ID = 4, /* SIGEV_THREAD_ID */
 	THREAD_CLOCK = 6,
 
-	READ_WRITE = 0x3,
-	READ_RUN = 0x5,
-	MAP_OWN = 0x2 | 0x20, /* MAP_PRIVATE | MAP_ANONYMOUS */
-	MAP_THERE = 0x100000, /* MAP_FIXED_NOREPLACE */
-	DONT_FORK = 10,       /* MADV_DONTFORK */
-	WIPE_ON_FORK = 18,    /* MADV_WIPEONFORK */
-	EXISTS = 17,
-
-	PLACES = 16,
-	EXCHANGES = 8,
 	CHECK_NS = 10000000, /* one thread's mask and filters so often */
 	STATUS_BYTES = 4096,
 	APART_NS = 20000000, /* looks, and drains: a buffer is soon full */
@@ -70,11 +61,6 @@ struct itimer_raw {
 	int64_t every_s, every_ns;
 	int64_t first_s, first_ns;
 };
-
-static bool is_address(long r)
-{
-	return r >= 0 || r <= -4096;
-}
 
 RARE static void tell(struct core *c, enum ring_timer state, int detail)
 {
@@ -122,7 +108,7 @@ RARE static int take_buffer(struct core *c)
 	if (m->slab[slab] == 0) {
 		long at = SYS6(__NR_mmap, 0, bytes, READ_WRITE, MAP_OWN, -1, 0);
 
-		if (!is_address(at))
+		if (!pages_is_address(at))
 			return -1;
 		if ((c->args.avoid & CORE_AVOID_UNLOCK) == 0)
 			(void)SYS2(__NR_munlock, at, bytes);
@@ -473,79 +459,29 @@ RARE static void end_all(struct core *c)
 extern const unsigned char core_prof_begin[] __attribute__((visibility("hidden")));
 extern const unsigned char core_prof_end[] __attribute__((visibility("hidden")));
 
-static uint64_t code_bytes(void)
-{
-	return (uint64_t)(core_prof_end - core_prof_begin);
-}
-
 static struct timer_state *state_of(uint64_t page)
 {
 	return (struct timer_state *)(page + TIMER_PAGE);
 }
 
-/* Pages of ours, of a start before or a parent, in which nobody takes samples? */
-RARE static bool is_left_over(struct core *c, uint64_t page)
+/* In those of a parent, which are wiped, and of a start that has ended nobody takes
+ * samples. */
+RARE static bool are_free(struct core *c, uint64_t page)
 {
-	uint64_t bytes = code_bytes(), entry;
-	uint8_t piece[64];
+	uint64_t entry;
 
-	if (page % TIMER_PAGE != 0 || !sane(page))
-		return false;
-	for (uint64_t at = 0; at < bytes; at += sizeof(piece)) {
-		uint64_t left = bytes - at;
-		size_t n = left < sizeof(piece) ? left : sizeof(piece);
-
-		if (!load_bytes(c, piece, page + at, n) ||
-			memcmp(piece, core_prof_begin + at, n) != 0)
-			return false;
-	}
 	return load_bytes(c, &entry, page + TIMER_PAGE, sizeof(entry)) && entry == 0;
 }
 
-/* Always the same places, so that pages of a start before are found again. */
-RARE static uint64_t place(const struct core *c, unsigned number)
+static struct pages make_pages(void)
 {
-	const uint64_t first = 0x100000000000, places = 0x300000000000 / TIMER_PAGE / 2;
-	uint64_t h = mix(mix(0x7079737470726f66, c->args.vdso), number);
-
-	return first + (h ^ h >> 32) % places * TIMER_PAGE * 2;
-}
-
-/* No page is ever writable and executable at once. */
-RARE static long fill_page(uint64_t page)
-{
-	memcpy((void *)page, core_prof_begin, code_bytes());
-	long r = SYS3(__NR_mprotect, page, TIMER_PAGE, READ_RUN);
-
-	if (r >= 0)
-		r = SYS3(__NR_madvise, state_of(page), TIMER_PAGE, WIPE_ON_FORK);
-	return r;
-}
-
-/* The address, or a negative errno. */
-RARE static long find_page(struct core *c)
-{
-	const uint64_t bytes = TIMER_PAGE * 2;
-	long at = -EXISTS;
-
-	for (unsigned i = 0; c->args.vdso != 0 && i < PLACES && at == -EXISTS; i++) {
-		uint64_t wanted = place(c, i);
-
-		at = SYS6(__NR_mmap, wanted, bytes, READ_WRITE, MAP_OWN | MAP_THERE, -1,
-			0);
-		if (at == -EXISTS && is_left_over(c, wanted))
-			return (long)wanted;
-	}
-	if (at == -EXISTS)
-		at = SYS6(__NR_mmap, 0, bytes, READ_WRITE, MAP_OWN, -1, 0);
-	if (!is_address(at))
-		return at;
-	long r = fill_page((uint64_t)at);
-
-	if (r >= 0)
-		return at;
-	(void)SYS2(__NR_munmap, at, bytes);
-	return r;
+	return (struct pages){
+		.name = 0x7079737470726f66,
+		.begin = core_prof_begin,
+		.end = core_prof_end,
+		.wiped = true,
+		.are_free = are_free,
+	};
 }
 
 static long exchange(const struct sigaction_raw *new, struct sigaction_raw *ret_old)
@@ -664,18 +600,20 @@ RARE static void install(struct core *c)
 {
 	struct timers *m = &c->timers;
 	struct sigaction_raw action, old;
+	const struct pages p = make_pages();
 	bool stale;
 	long r = exchange(NULL, &old);
 
-	stale = r >= 0 && old.handler > HANDLER_IGNORE && is_left_over(c, old.handler);
+	stale = r >= 0 && old.handler > HANDLER_IGNORE &&
+		pages_have_code(c, &p, old.handler) && are_free(c, old.handler);
 	if (r >= 0 && old.handler != HANDLER_DEFAULT && !stale) {
 		c->ring.header->timer_owner = old.handler;
 		tell(c, RING_TIMER_USED, 0);
 		return;
 	}
 	if (r >= 0)
-		r = stale ? (long)old.handler : find_page(c);
-	if (!is_address(r)) {
+		r = stale ? (long)old.handler : pages_find(c, &p);
+	if (!pages_is_address(r)) {
 		tell(c, RING_TIMER_REFUSED, (int)-r);
 		return;
 	}

@@ -99,7 +99,7 @@ static void fill_args(struct core_args *args, uint64_t arena, const char *socket
 			Py_GetVersion());
 }
 
-static void start_task(uint32_t patience_us)
+static void start_task(bool forked)
 {
 	int (*start)(struct core_args *) =
 		(int (*)(struct core_args *))(uintptr_t)(core_image + CORE_ENTRY_CALL);
@@ -115,7 +115,9 @@ static void start_task(uint32_t patience_us)
 	struct core_args *args = (struct core_args *)arena;
 
 	fill_args(args, (uint64_t)arena, entries_socket());
-	args->patience_us = patience_us;
+	args->forked = forked;
+	/* Where the program waits for the recorder's answer, it cannot end. */
+	args->patience_us = forked && !args->hold ? FORK_PATIENCE_US : 0;
 	if (start(args) < 0)
 		(void)call(__NR_munmap, arena, CORE_ARENA_BYTES, 0, 0, 0, 0);
 }
@@ -137,8 +139,7 @@ static void before_fork(void)
 static void after_fork(void)
 {
 	if (!over && filters_are_ours() && entries_go_on())
-		/* Where the program waits for the recorder's answer, it cannot end. */
-		start_task(entries_adopted() ? 0 : FORK_PATIENCE_US);
+		start_task(true);
 }
 
 static void watch_forks(void)
@@ -161,6 +162,6 @@ __attribute__((constructor)) static void preload_start(void)
 	/* Without _PyRuntime it is older than 3.7, or not CPython. */
 	if (_PyRuntime == NULL)
 		return;
-	start_task(0);
+	start_task(false);
 	watch_forks();
 }

@@ -12,6 +12,8 @@ process                 CPU of the process, and of a sampler that is a thread of
                         be 4 ms old
 pids                    the same of each process of the truth: within 10 ms, and more where it
                         waited for a CPU
+together:PERCENT        the same of all processes of the truth together: within so much of
+                        their CPU, and more where they waited for a CPU
 wall:THREAD[:LESS:MS]   wall time: between the process's own, less a stratum and what was
                         missed, and OUTER, both less LESS ms, known within MS
 lives:FUNCTION:MS       wall time of a function of all threads, which lasts for MS each
@@ -136,6 +138,16 @@ class Judge:
             queue = waited / (used + waited or 1)
             shown = self.recording.sum("cpu", pid=pid) + self.recording.own.get(pid, 0)
             self.close(pid, shown, used, 10 + 60 * queue)
+
+    def together(self, percent):
+        used = sum(u for u, _ in self.truth.pid.values())
+        queue = sum(w for _, w in self.truth.pid.values())
+        shown = sum(self.recording.sum("cpu", pid=pid) + self.recording.own.get(pid, 0)
+                    for pid in self.truth.pid)
+        most = used * float(percent) / 100 + queue
+        self.say(abs(shown - used) <= most,
+                 "%d processes: cpu %.1f ms of %.1f, %+.1f within %.1f" % (
+                     len(self.truth.pid), shown, used, shown - used, most))
 
     def wall(self, thread, less="0", within="0"):
         _, inner, outer = self.truth.process

@@ -38,6 +38,17 @@ forks() { # python
     with_each some_pythons forks
 }
 
+# They are gone before they are looked at once: what there is are samples.
+moments() { # python
+    rm -f out f
+    record -q -F 1000 --no-adaptive -o f -- "$1" "$app" 0 moments:40 > out &&
+        judge together:10
+}
+
+@test "processes that live for 12 ms have their CPU time" {
+    with_each some_pythons moments
+}
+
 mixes() { # python options
     recorded "$1" "$2" 2 mixed && judge threads share:in_python:mixed share:in_pack:mixed
 }

@@ -100,7 +100,7 @@ tests_unit_t_copy_LDFLAGS = $(AM_LDFLAGS) \
 	-Wl,--defsym=core_page_end=__stop_core_page
 tests_unit_t_copy_LDADD =
 tests_unit_t_handlers_SOURCES = tests/unit/t-handlers.c lib/core/copy.c \
-	lib/core/copy-x86-64-sig.c
+	lib/core/copy-x86-64-sig.c lib/core/pages.c
 tests_unit_t_handlers_LDFLAGS = $(tests_unit_t_copy_LDFLAGS)
 tests_unit_t_handlers_LDADD = -lpthread
 tests_unit_t_kept_SOURCES = tests/unit/t-kept.c lib/core/kept.c
@@ -111,8 +111,8 @@ tests_unit_t_walk_LDFLAGS = $(tests_unit_t_fault_LDFLAGS)
 tests_unit_t_walk_LDADD =
 tests_unit_t_looks_SOURCES = tests/unit/t-looks.c \
 	lib/core/copy-x86-64-sig.c lib/core/cpu.c lib/core/intern.c lib/core/kept.c \
-	lib/core/names.c lib/core/runs.c lib/core/strata.c lib/core/threads.c \
-	lib/core/walk.c lib/wire/ring.c
+	lib/core/names.c lib/core/pages.c lib/core/runs.c lib/core/strata.c \
+	lib/core/threads.c lib/core/walk.c lib/wire/ring.c
 tests_unit_t_looks_LDFLAGS = $(tests_unit_t_copy_LDFLAGS)
 tests_unit_t_looks_LDADD =
 tests_unit_t_sigframe_SOURCES = tests/unit/t-sigframe.c

@@ -23,6 +23,7 @@ static long watched_call(long n, long a, long b, long c, long d, long e, long f)
 	watched_call(                                                                  \
 		n, (long)(a), (long)(b), (long)(c), (long)(d), (long)(e), (long)(f))
 #include "core/copy.c"
+#include "core/pages.c"
 
 /* --- the kernel --- */
 

@@ -16,7 +16,8 @@ there before, begin to work when the first one was answered and, unless there is
 "ending" among the steps, stay until the last one was.
 before:SECONDS: work for that long before; stop:SECONDS: have the process stopped for that
 long, after a third of the seconds.  fork:N: N children, that compute and fork another each,
-print "TRUTH pid PID CPU QUEUED" and end at once.
+print "TRUTH pid PID CPU QUEUED" and end at once.  moments:N: N children, one after the other,
+that compute for 12 ms, print the same of all their time, and end at once.
 
 Prints "TRUTH thread NAME CPU WALL", "TRUTH function THREAD/NAME CPU WALL" and "TRUTH
 process CPU WALL OUTER", in ms, of what was used since work began; OUTER is with the commands.
@@ -239,6 +240,16 @@ def fork(seconds, generations):
     os._exit(0)
 
 
+def moment():
+    pid = os.fork()
+    if pid != 0:
+        return os.waitpid(pid, 0)
+    in_python(0.012)
+    os.write(1, b"TRUTH pid %d %.3f %.3f\n" % (
+        os.getpid(), time.process_time() * 1e3, queued() * 1e3))
+    os._exit(0)
+
+
 def is_kind(step):
     return step[0] != "+" and ":" not in step and step != "ending"
 
@@ -252,6 +263,8 @@ def main():
     before = float(numbers.get("before", 0))
     for _ in range(int(numbers.get("fork", 0))):
         fork(seconds, 2)
+    for _ in range(int(numbers.get("moments", 0))):
+        moment()
     started = [threading.Thread(target=work, args=(globals()[k.replace("-", "_")], seconds,
                                                    before),
                                 name="brief-starter" if k == "brief" else k) for k in kinds]
