@@ -320,8 +320,9 @@ static void add_process(struct cJSON *o, const struct findings *f)
 	add_python(p, l);
 	add_limits(p, &f->limits);
 	json_add_text(p, "way", "attach");
-	json_add_text(p, "isolation", "task");
-	json_add_text(p, "copy", "load");
+	/* Whether a filter lets a task be made is found out only with it stopped. */
+	json_add_text(p, "isolation", l->status.seccomp == 0 ? "task" : NULL);
+	json_add_text(p, "copy", l->status.seccomp == 0 ? "load" : NULL);
 }
 
 static void add_test(struct cJSON *o, const struct selftest *t)

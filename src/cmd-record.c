@@ -186,23 +186,6 @@ static int set_event(const char *value, struct err *err)
 	return 0;
 }
 
-static int set_isolation(const char *value, struct err *err)
-{
-	static const char *const words[] = {
-		[CORE_ISOLATION_AUTO] = "auto",
-		[CORE_ISOLATION_TASK] = "task",
-		[CORE_ISOLATION_THREAD] = "thread",
-	};
-
-	for (unsigned i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
-		if (strcmp(value, words[i]) != 0)
-			continue;
-		options.isolation = (enum core_isolation)i;
-		return 0;
-	}
-	return err_set(err, -EINVAL, "'%s' is neither auto, task nor thread", value);
-}
-
 static int set_delay(const char *value, struct err *err)
 {
 	schedule_done(&schedule);
@@ -339,7 +322,7 @@ static const struct opt record_options[] = {
 	{ 0, "isolation", "auto|task|thread",
 		"what samples in the program: a task of its own, a thread\nof the program, or "
 		"whichever can be had, in this order\n(auto)",
-		.set = set_isolation },
+		.word = &options.isolation },
 	{ 0, "copy", "auto|fast|syscall",
 		"how a sampler that is a thread of the program reads its\nmemory: by system "
 		"calls, or, as nothing but fast wants,\nby loads, whose faults it must handle",

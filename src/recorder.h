@@ -28,9 +28,9 @@ struct recorder_options {
 	const struct schedule *schedule; /* NULL: sampling is on from the start */
 	struct control *control;         /* NULL: none */
 	bool quiet;
-	enum core_isolation isolation; /* wanted; AUTO: a task, else a thread */
-	bool force;      /* attach under filters that cannot be set aside */
-	bool no_inherit; /* the first Python alone, not what comes from it */
+	unsigned isolation; /* enum core_isolation; AUTO: a task, else a thread */
+	bool force;         /* attach under filters that cannot be set aside */
+	bool no_inherit;    /* the first Python alone, not what comes from it */
 	/* Children whose command line it matches are not recorded; NULL: none. */
 	const regex_t *exclude_child;
 };

@@ -350,5 +350,5 @@ attaches_and_detaches() { # python
 @test "what --isolation takes" {
     run "$PYSTACK" record --isolation=process -- true
     [ "$status" -eq 129 ]
-    [[ "$output" == *"'process' is neither auto, task nor thread"* ]]
+    [[ "$output" == *"'process' is none of auto|task|thread"* ]]
 }
