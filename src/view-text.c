@@ -205,9 +205,11 @@ static void print_segment(const struct model_segment *s,
 	if (s->continued)
 		printf("#   its beginning is not in this file\n");
 	for (int i = 0; i < REC_GAP_COUNT; i++) {
-		static const char *const reasons[] = { "missed, for want of a CPU",
+		static const char *const reasons[] = {
+			"missed, as the sampler came too late",
 			"with the recorder silent", "stopped by a signal",
-			"with sampling off" };
+			"with sampling off"
+		};
 
 		if (s->gap_ns[i] >= 1000000)
 			printf("#   %.3f s %s: not in the figures\n",

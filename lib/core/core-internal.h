@@ -658,6 +658,8 @@ bool cpu_may_run(const struct core *c, const struct thread *t);
 bool cpu_asks(const struct core *c, const struct thread *t);
 /* 0 when it is gone. */
 int64_t cpu_of_program(struct core *c);
+/* At least so much of it was used from `since` on, which is not before the window. */
+int64_t cpu_since_window(struct core *c, int64_t since);
 /* When a thread began, clock ticks since boot; 0 when it cannot be read. */
 uint64_t cpu_start_ticks(struct core *c, uint32_t tid);
 /* The text of its status file; bytes, or not more than 0. */

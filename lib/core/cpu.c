@@ -326,6 +326,13 @@ int64_t cpu_of_program(struct core *c)
 	return c->thread ? cpu - loop_clock(CLOCK_OWN_CPU) : cpu;
 }
 
+int64_t cpu_since_window(struct core *c, int64_t since)
+{
+	int64_t most = (since - c->window_ns) * (c->thread_count - c->free_threads);
+
+	return cpu_of_program(c) - c->window_cpu - (most > 0 ? most : 0);
+}
+
 bool cpu_may_run(const struct core *c, const struct thread *t)
 {
 	return c->now_ns < t->ask_until;

@@ -162,7 +162,8 @@ RARE static void sit_out_stop(struct core *c)
 
 /*
  * A thread is stopped together with its program, and finds out behind it: it was late,
- * and not for want of a CPU.
+ * not for want of a CPU, and the program did not run meanwhile.  (In a fork it does, and
+ * who reads its memory waits for that.)
  */
 static bool was_stopped(struct core *c, int64_t since)
 {
@@ -172,7 +173,7 @@ static bool was_stopped(struct core *c, int64_t since)
 		return false;
 	int64_t delay = cpu_own_delay(c);
 
-	return delay >= 0 && delay < late / 2;
+	return delay >= 0 && delay < late / 2 && cpu_since_window(c, since) < late / 2;
 }
 
 /* What was used since the last account was used before the stop. */

@@ -15,7 +15,9 @@ cpu_of() { # function file, in ms
             END { print int(n / 1000) }'
 }
 
-# 0.4 s in alpha and in gamma each; nothing of beta, which ran while sampling was off.
+# 0.4 s in alpha and in gamma each; nothing of beta, which ran while sampling was off.  A
+# sampler that is a thread of the program has a part of its CPU time, and ends with it: what
+# it had not said by then, up to 50 ms of 0.8 s, is lost.
 is_split() { # python
     rm -f commands answers f.* whole
     mkfifo commands answers
@@ -25,12 +27,13 @@ is_split() { # python
     [ "$(cat output)" = $'ack\nack' ] || return
     "$check_parts" f.[0-9]* > checked || { cat checked; return 1; }
     cat f.[0-9]* > whole
-    local alpha gamma
+    local alpha gamma least=330
     alpha=$(cpu_of alpha whole)
     gamma=$(cpu_of gamma whole)
     [ "$(cpu_of beta whole)" = 0 ] || { echo "beta was sampled"; return 1; }
-    awk -v a="$alpha" -v c="$gamma" \
-        'BEGIN { exit !(a > 330 && a < 470 && c > 330 && c < 470) }' ||
+    [[ "$(isolations_here)" == task* ]] || least=250
+    awk -v a="$alpha" -v c="$gamma" -v least="$least" \
+        'BEGIN { exit !(a > least && a < 470 && c > least && c < 470) }' ||
         { echo "alpha $alpha ms, gamma $gamma ms"; return 1; }
 }
 
