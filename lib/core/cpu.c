@@ -30,6 +30,7 @@ enum {
 	WINDOW_MAX_NS = 250000000,
 	PART_NS = 1000000, /* of the first window */
 	PART_THREADS = 16,
+	KERNEL_TICK_NS = 4000000, /* in whose steps figures move, as a rule */
 	UNEXPLAINED_NS = 8000000,
 	FULL_LOOK_MAX_NS = 1000000000,
 	ASK_NS = 1000000000, /* from the last look at which it had run */
@@ -469,8 +470,6 @@ void cpu_begin(struct core *c, struct thread *t)
 	if (from_start) {
 		t->cpu_ns = (uint64_t)c->first_program_cpu;
 		send_checkpoint(c, t);
-		/* To read its clock brings the kernel's figures up to date. */
-		(void)cpu_of_program(c);
 	}
 	if (read_account(c, t) && !is_older(c, t))
 		t->cpu_ns = t->run_count = t->delay_ns = 0;
@@ -489,8 +488,10 @@ static int64_t confirmed(const struct core *c, int64_t seen)
 {
 	int64_t whole = c->lately_seen_ns / 1024;
 
-	/* Ticks are at random instants: both may differ by as much. */
-	return c->lately_used_ns + c->weight_ns < c->lately_seen_ns
+	/* Both may be off by as much. */
+	int64_t near = c->weight_ns + (c->young ? KERNEL_TICK_NS / 2 : 0);
+
+	return c->lately_used_ns + near < c->lately_seen_ns
 		       ? seen / 1024 * (c->lately_used_ns / whole)
 		       : seen;
 }
@@ -606,7 +607,6 @@ void cpu_checkpoint_all(struct core *c)
 /* Also what no tick saw: this is the last word on the time until now. */
 void cpu_settle(struct core *c)
 {
-	(void)cpu_of_program(c);
 	for (uint32_t i = 0; i < c->thread_count; i++) {
 		struct thread *t = &c->threads[i];
 
@@ -718,7 +718,8 @@ static void weigh_window(struct core *c, int64_t used)
 /*
  * A program that is over within its first window is gone, more often than not, before
  * its last figures can be read.  There is only what it was seen to run then, and its
- * clock at the ticks before tells for how much of that it was only ready to run.
+ * clock at the ticks before tells for how much of that it was only ready to run: half a
+ * tick of the kernel late, on average.
  */
 static void look_at_part(struct core *c)
 {
@@ -730,7 +731,7 @@ static void look_at_part(struct core *c)
 	if (cpu == 0)
 		return;
 	c->part_ns = c->now_ns;
-	c->lately_used_ns = cpu - c->window_cpu;
+	c->lately_used_ns = cpu - c->window_cpu + KERNEL_TICK_NS / 2;
 	c->lately_seen_ns = c->window_seen_ns;
 }
 
