@@ -18,6 +18,7 @@ enum {
 	THREAD_CUT_NS = 100000000,
 	THREAD_CUT_SHARE = 16, /* of the time since the first tick */
 	THREAD_CUT_MIN_NS = 5000000,
+	THREAD_CUT_ENDING_NS = 1000000,
 	/* A thread that wakes up so late, for want of what but a CPU? */
 	STOPPED_MIN_NS = 20000000,
 	ADAPT_NS = 250000000,
@@ -222,6 +223,9 @@ static int64_t cut_apart(const struct core *c)
 
 	if (!c->thread)
 		return CUT_NS;
+	/* Any tick may be the last one now. */
+	if (c->phase == REC_PHASE_FINALIZING)
+		return THREAD_CUT_ENDING_NS;
 	return share < THREAD_CUT_MIN_NS ? THREAD_CUT_MIN_NS
 	       : share > THREAD_CUT_NS   ? THREAD_CUT_NS
 					 : share;
