@@ -248,6 +248,10 @@ time.sleep(1000)'
     wait_until "$DEADLINE" grep -q '^Seccomp:.*2' "/proc/$started_pid/status"
     run -0 doctor "$started_pid"
     [[ $(check_of ok filter) == "it has a seccomp filter, which is set aside "*"no_new_privs is set"* ]]
+    facts "$started_pid"
+    "$PYTHON" -c 'import json
+p = json.load(open("facts"))["process"]
+assert (p["way"], p["isolation"], p["copy"]) == ("attach", None, None)'
     run -125 setpriv --bounding-set -sys_admin --inh-caps -sys_admin "$PYSTACK" doctor "$started_pid"
     [[ $(check_of problem filter) == *"takes CAP_SYS_ADMIN"*"do: sudo pystack record -p $started_pid" ]]
     [[ ${lines[-1]} == "problem  record"* ]]
