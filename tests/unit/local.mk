@@ -34,7 +34,8 @@ unit_tests = \
 	tests/unit/t-wire
 unit_scripts = \
 	tests/unit/layouts.sh \
-	tests/unit/lines.sh
+	tests/unit/lines.sh \
+	tests/unit/valgrind.sh
 check_PROGRAMS += $(unit_tests) tests/unit/lines-check
 TESTS += $(unit_tests) $(unit_scripts)
 dist_check_SCRIPTS += $(unit_scripts)
@@ -44,7 +45,15 @@ EXTRA_DIST += \
 	tests/unit/offsets.h \
 	tests/unit/records.h \
 	tests/unit/scratch.h \
-	tests/unit/tap.h
+	tests/unit/tap.h \
+	tests/unit/valgrind.supp
+
+# valgrind.sh alone, which then fails where it cannot run.
+.PHONY: check-valgrind
+check-valgrind: all
+	$(AM_V_at)$(MAKE) $(AM_MAKEFLAGS) $(unit_tests)
+	$(AM_V_at)TOP_BUILDDIR='$(abs_builddir)' TOP_SRCDIR='$(abs_srcdir)' \
+		$(SHELL) $(srcdir)/tests/unit/valgrind.sh --strict
 
 tests_unit_lines_check_SOURCES = tests/unit/lines-check.c
 tests_unit_lines_check_LDADD = $(LIBPYSTACK)
