@@ -22,6 +22,7 @@ unit_tests = \
 	tests/unit/t-parse \
 	tests/unit/t-preload \
 	tests/unit/t-proc \
+	tests/unit/t-prof \
 	tests/unit/t-profile \
 	tests/unit/t-python \
 	tests/unit/t-sigframe \
@@ -51,7 +52,7 @@ EXTRA_DIST += \
 # valgrind.sh alone, which then fails where it cannot run.
 .PHONY: check-valgrind
 check-valgrind: all
-	$(AM_V_at)$(MAKE) $(AM_MAKEFLAGS) $(unit_tests)
+	$(AM_V_at)$(MAKE) $(AM_MAKEFLAGS) -s $(unit_tests)
 	$(AM_V_at)TOP_BUILDDIR='$(abs_builddir)' TOP_SRCDIR='$(abs_srcdir)' \
 		$(SHELL) $(srcdir)/tests/unit/valgrind.sh --strict
 
@@ -128,6 +129,8 @@ tests_unit_t_sigframe_SOURCES = tests/unit/t-sigframe.c
 tests_unit_t_sigframe_LDADD = $(LIBPYSTACK)
 tests_unit_t_proc_SOURCES = tests/unit/t-proc.c
 tests_unit_t_proc_LDADD = $(LIBPYSTACK)
+tests_unit_t_prof_SOURCES = tests/unit/t-prof.c
+tests_unit_t_prof_LDADD =
 tests_unit_t_python_SOURCES = tests/unit/t-python.c
 tests_unit_t_python_LDADD = $(LIBPYSTACK)
 tests_unit_t_tree_SOURCES = tests/unit/t-tree.c src/tree.c
