@@ -31,6 +31,7 @@ unit_tests = \
 	tests/unit/t-timer \
 	tests/unit/t-tree \
 	tests/unit/t-unicode \
+	tests/unit/t-vdso \
 	tests/unit/t-verdict \
 	tests/unit/t-wire
 unit_scripts = \
@@ -86,6 +87,8 @@ tests_unit_t_timer_SOURCES = tests/unit/t-timer.c
 tests_unit_t_timer_LDADD = -lpthread
 tests_unit_t_unicode_SOURCES = tests/unit/t-unicode.c
 tests_unit_t_unicode_LDADD = $(LIBPYSTACK)
+tests_unit_t_vdso_SOURCES = tests/unit/t-vdso.c lib/core/vdso.c
+tests_unit_t_vdso_LDADD =
 tests_unit_t_wire_SOURCES = tests/unit/t-wire.c
 tests_unit_t_wire_LDADD = $(LIBPYSTACK)
 tests_unit_t_file_SOURCES = tests/unit/t-file.c

@@ -17,7 +17,8 @@ set -u
 #
 # Those of lib/core that lie in no unit test (task, loop, ...) are a task made by a raw
 # clone(), which valgrind does not follow: tests/python runs them.
-tests=${VALGRIND_TESTS-t-copy t-fault t-kept t-looks t-preload t-prof t-strata t-timer t-walk t-wire}
+tests="t-copy t-fault t-kept t-looks t-preload t-prof t-strata t-timer t-vdso t-walk t-wire"
+tests=${VALGRIND_TESTS-$tests}
 
 give_up() { # reason
 	if [ "${strict-}" ]; then
