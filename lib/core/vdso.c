@@ -15,6 +15,12 @@ struct tables {
 	uint64_t symbols, strings, hash;
 };
 
+/* Whatever stands in the tables, which are the program's memory. */
+static bool load_at(struct core *c, void *to, uint64_t address, size_t size)
+{
+	return sane(address) && load_bytes(c, to, address, size);
+}
+
 static bool find_tables(struct core *c, uint64_t base, struct tables *t)
 {
 	Elf64_Ehdr head = { 0 };
@@ -23,12 +29,12 @@ static bool find_tables(struct core *c, uint64_t base, struct tables *t)
 	uint64_t dynamic = 0, bias = 0;
 	bool loaded = false;
 
-	if (!load_bytes(c, &head, base, sizeof(head)))
+	if (!load_at(c, &head, base, sizeof(head)))
 		return false;
 	for (unsigned i = 0; i < head.e_phnum; i++) {
 		uint64_t at = base + head.e_phoff + i * sizeof(segment);
 
-		if (!load_bytes(c, &segment, at, sizeof(segment)))
+		if (!load_at(c, &segment, at, sizeof(segment)))
 			return false;
 		if (segment.p_type == PT_LOAD && !loaded) {
 			bias = base + segment.p_offset - segment.p_vaddr;
@@ -39,8 +45,7 @@ static bool find_tables(struct core *c, uint64_t base, struct tables *t)
 	}
 	*t = (struct tables){ 0 };
 	for (unsigned i = 0; loaded && dynamic != 0 && i < MAX_SYMBOLS; i++) {
-		if (!load_bytes(
-			    c, &entry, dynamic + i * sizeof(entry), sizeof(entry)) ||
+		if (!load_at(c, &entry, dynamic + i * sizeof(entry), sizeof(entry)) ||
 			entry.d_tag == DT_NULL)
 			break;
 		if (entry.d_tag == DT_SYMTAB)
@@ -68,9 +73,9 @@ void loop_find_vdso(struct core *c)
 	if (t.hash != 0 && (!load32(c, t.hash + 4, &symbols) || symbols > MAX_SYMBOLS))
 		symbols = MAX_SYMBOLS;
 	for (uint32_t i = 1; i < symbols; i++) {
-		if (!load_bytes(c, &symbol, t.symbols + i * sizeof(symbol),
+		if (!load_at(c, &symbol, t.symbols + i * sizeof(symbol),
 			    sizeof(symbol)) ||
-			!load_bytes(c, name, t.strings + symbol.st_name, sizeof(name)))
+			!load_at(c, name, t.strings + symbol.st_name, sizeof(name)))
 			return;
 		if (memcmp(name, wanted, sizeof(wanted)) == 0 && symbol.st_value != 0) {
 			c->vdso_clock_gettime = c->args.vdso + symbol.st_value;

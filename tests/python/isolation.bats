@@ -259,9 +259,14 @@ has_true_sums() { # python way
     each_python_and_way has_true_sums
 }
 
+parked() { # more than that many ns
+    "$PYSTACK" report --stats -i f | awk -v min="$1" '
+        / parked / { n = $1 } END { exit !(n > min) }'
+}
+
 @test "a stop of the program is told as that, not as ticks that were missed" {
     "$PYSTACK" record --isolation=thread -F 500 -o f -- \
-        /usr/bin/python3 "$apps/isolated.py" threads 1.5 ready > out 2> err &
+        /usr/bin/python3 "$apps/isolated.py" threads 60 ready > out 2> err &
     recorder=$!
     wait_until 30 test -e ready
     program=$(pgrep -P $recorder -f isolated.py | head -n 1)
@@ -269,12 +274,16 @@ has_true_sums() { # python way
     kill -STOP $program
     sleep 1.5
     kill -CONT $program
-    wait $recorder
+    # What a thread has not said when its program ends is lost.
+    wait_until 30 parked 0
+    kill -TERM $program
+    wait $recorder || [ $? -eq 143 ]
     recorder= program=
     "$PYSTACK" report --stats -i f > stats
     grep -E 'parked|missed' stats | sed 's/^/# /' >&3
     awk '/parked/ { n = $1 } END { exit !(n > 1.3e9 && n < 2.5e9) }' stats
-    awk '/missed/ { n = $1 } END { exit !(n < 100) }' stats
+    # It would be 750; some are where all CPUs are taken.
+    awk '/missed/ { n = $1 } END { exit !(n < 500) }' stats
 }
 
 recorder_is_killed() { # python way

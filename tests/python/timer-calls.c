@@ -213,7 +213,8 @@ static void start_timer(long interval_us)
 	sigaction(SIGPROF, &act, NULL);
 	memcpy((char *)&event + 16, &tid, sizeof(tid));
 	/* The CPU clock of a thread, as the kernel numbers it. */
-	if (syscall(SYS_timer_create, (~tid << 3) | 6, &event, &id) != 0 ||
+	if (syscall(SYS_timer_create, (clockid_t)(~(unsigned)tid << 3 | 6), &event,
+		    &id) != 0 ||
 		syscall(SYS_timer_settime, id, 0, &every, NULL) != 0)
 		exit(2);
 }

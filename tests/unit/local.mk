@@ -22,6 +22,7 @@ unit_tests = \
 	tests/unit/t-parse \
 	tests/unit/t-preload \
 	tests/unit/t-proc \
+	tests/unit/t-prof \
 	tests/unit/t-profile \
 	tests/unit/t-python \
 	tests/unit/t-sigframe \
@@ -30,11 +31,13 @@ unit_tests = \
 	tests/unit/t-timer \
 	tests/unit/t-tree \
 	tests/unit/t-unicode \
+	tests/unit/t-vdso \
 	tests/unit/t-verdict \
 	tests/unit/t-wire
 unit_scripts = \
 	tests/unit/layouts.sh \
-	tests/unit/lines.sh
+	tests/unit/lines.sh \
+	tests/unit/valgrind.sh
 check_PROGRAMS += $(unit_tests) tests/unit/lines-check
 TESTS += $(unit_tests) $(unit_scripts)
 dist_check_SCRIPTS += $(unit_scripts)
@@ -44,7 +47,15 @@ EXTRA_DIST += \
 	tests/unit/offsets.h \
 	tests/unit/records.h \
 	tests/unit/scratch.h \
-	tests/unit/tap.h
+	tests/unit/tap.h \
+	tests/unit/valgrind.supp
+
+# valgrind.sh alone, which then fails where it cannot run.
+.PHONY: check-valgrind
+check-valgrind: all
+	$(AM_V_at)$(MAKE) $(AM_MAKEFLAGS) -s $(unit_tests)
+	$(AM_V_at)TOP_BUILDDIR='$(abs_builddir)' TOP_SRCDIR='$(abs_srcdir)' \
+		$(SHELL) $(srcdir)/tests/unit/valgrind.sh --strict
 
 tests_unit_lines_check_SOURCES = tests/unit/lines-check.c
 tests_unit_lines_check_LDADD = $(LIBPYSTACK)
@@ -76,6 +87,8 @@ tests_unit_t_timer_SOURCES = tests/unit/t-timer.c
 tests_unit_t_timer_LDADD = -lpthread
 tests_unit_t_unicode_SOURCES = tests/unit/t-unicode.c
 tests_unit_t_unicode_LDADD = $(LIBPYSTACK)
+tests_unit_t_vdso_SOURCES = tests/unit/t-vdso.c lib/core/vdso.c
+tests_unit_t_vdso_LDADD =
 tests_unit_t_wire_SOURCES = tests/unit/t-wire.c
 tests_unit_t_wire_LDADD = $(LIBPYSTACK)
 tests_unit_t_file_SOURCES = tests/unit/t-file.c
@@ -119,6 +132,8 @@ tests_unit_t_sigframe_SOURCES = tests/unit/t-sigframe.c
 tests_unit_t_sigframe_LDADD = $(LIBPYSTACK)
 tests_unit_t_proc_SOURCES = tests/unit/t-proc.c
 tests_unit_t_proc_LDADD = $(LIBPYSTACK)
+tests_unit_t_prof_SOURCES = tests/unit/t-prof.c
+tests_unit_t_prof_LDADD =
 tests_unit_t_python_SOURCES = tests/unit/t-python.c
 tests_unit_t_python_LDADD = $(LIBPYSTACK)
 tests_unit_t_tree_SOURCES = tests/unit/t-tree.c src/tree.c

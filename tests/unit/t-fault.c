@@ -21,6 +21,7 @@
 enum { PAGE = 4096 };
 
 static volatile sig_atomic_t fixed, foreign, last_code;
+static volatile unsigned char loaded;
 static sigjmp_buf way_out;
 static volatile sig_atomic_t jump;
 
@@ -67,6 +68,12 @@ static uint64_t at(const void *p)
 	return (uint64_t)(uintptr_t)p;
 }
 
+/* Valgrind leaves out a load of what nobody uses. */
+static void use(const void *what)
+{
+	__asm__ volatile("" : : "r"(what) : "memory");
+}
+
 /* All three loads from there, and a copy: do all of them succeed (1), none (0)? */
 static int loads(uint64_t address)
 {
@@ -76,6 +83,9 @@ static int loads(uint64_t address)
 	int good = arch_load64(address, &v64) + arch_load32(address, &v32) +
 		   arch_load8(address, &v8) + arch_copy(bytes, address, sizeof(bytes));
 
+	use(&v64);
+	use(&v32);
+	use(&v8);
 	return good == 4 ? 1 : good == 0 ? 0 : -1;
 }
 
@@ -132,24 +142,30 @@ static void test_across(void)
 	uint64_t v64;
 	uint32_t v32;
 	uint8_t bytes[64] = { 0 };
+	/* Under valgrind the last byte's fault comes when rcx is 0 already. */
+	const size_t copies = sizeof(bytes) - 1 - tap_valgrind();
 	bool failed = true;
 
 	fixed = foreign = 0;
-	for (uint64_t back = 1; back < 8; back++)
+	for (uint64_t back = 1; back < 8; back++) {
 		failed &= !arch_load64(at(pages + PAGE) - back, &v64);
-	for (uint64_t back = 1; back < 4; back++)
+		use(&v64);
+	}
+	for (uint64_t back = 1; back < 4; back++) {
 		failed &= !arch_load32(at(pages + PAGE) - back, &v32);
+		use(&v32);
+	}
 	tap_ok(failed && fixed == 10 && foreign == 0, "loads over the end of a page");
 
 	failed = true;
-	for (size_t back = 1; back < sizeof(bytes); back++) {
+	for (size_t back = 1; back <= copies; back++) {
 		memset(bytes, 0, sizeof(bytes));
 		failed &= !arch_copy(bytes, at(pages + PAGE) - back, sizeof(bytes));
 		/* What could be read was, and nothing behind it was written. */
 		failed &= memcmp(bytes, pages + PAGE - back, back) == 0 &&
 			  bytes[back] == 0;
 	}
-	tap_ok(failed && fixed == 10 + 63 && foreign == 0,
+	tap_ok(failed && fixed == 10 + (int)copies && foreign == 0,
 		"copies over the end of a page");
 
 	static uint8_t large[3 * PAGE];
@@ -192,6 +208,10 @@ static void test_sent(void)
 	tap_ok(foreign == 2 && fixed == 0 && last_code == SI_TKILL, "tgkill: not ours");
 	union sigval value = { .sival_int = 0 };
 
+	if (tap_valgrind()) {
+		tap_skip("sigqueue: not ours", "it comes late under valgrind");
+		return;
+	}
 	(void)sigqueue(getpid(), SIGBUS, value);
 	tap_ok(foreign == 3 && fixed == 0 && last_code == SI_QUEUE,
 		"sigqueue: not ours");
@@ -203,7 +223,7 @@ static void test_foreign(void)
 	jump = 1;
 	if (sigsetjmp(way_out, 1) == 0) {
 		/* A load like any other of the program's. */
-		(void)*(volatile unsigned char *)(pages + PAGE);
+		loaded = *(volatile unsigned char *)(pages + PAGE);
 		tap_ok(false, "a load without a guard faults");
 	}
 	tap_ok(foreign == 1 && fixed == 0, "a fault of the program's own is not ours");

@@ -17,6 +17,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -35,6 +36,12 @@ static unsigned tap_count, tap_failed;
 #else
 #	define TAP_SANITIZED false
 #endif
+
+/* Under valgrind (tests/unit/valgrind.sh), where all takes some fifty times as long? */
+static inline bool tap_valgrind(void)
+{
+	return getenv("TEST_VALGRIND") != NULL;
+}
 
 /* One check.  The format names what is checked.  Returns ok. */
 __attribute__((format(printf, 2, 3))) static inline bool tap_ok(

@@ -7,7 +7,8 @@ Works in in_main() for SECONDS (1) and prints what KIND is about, "DONE" at the 
 exit-raw, exit-libc  the main thread ends once it is sampled, in_thread() goes on for so
                      long
 family               in_child() of a fork, in_grandchild() of a process that is executed,
-                     in_exec() behind an exec; statuses 3, 5 and 7
+                     in_exec() behind an exec, each for SECONDS once the sampler is
+                     there; statuses 3, 5 and 7
 signals              counts SIGTERM, SIGCHLD and SIGUSR1 until all came, the last of
                      which is blocked and waited for
 threads              what threading and /proc know of its threads
@@ -38,6 +39,13 @@ def say(*words):
     print(*words, flush=True)
 
 
+def until_joined(others=1):
+    """Until the sampler's thread is there as well; it may not come."""
+    end = time.monotonic() + 30
+    while len(os.listdir("/proc/self/task")) <= others and time.monotonic() < end:
+        spin(0.02)
+
+
 def in_main(seconds=seconds):
     spin(seconds)
 
@@ -54,10 +62,7 @@ def in_thread():
 
 def main_exits():
     threading.Thread(target=in_thread, daemon=True).start()
-    # A third one is the sampler's.
-    end = time.monotonic() + 30
-    while len(os.listdir("/proc/self/task")) < 3 and time.monotonic() < end:
-        time.sleep(0.02)
+    until_joined(2)
     time.sleep(0.2)
     leaving.append(True)
     if kind == "exit-raw":
@@ -66,8 +71,11 @@ def main_exits():
         libc.pthread_exit(None)
 
 
-CODE = """import sys, time
+CODE = """import os, sys, time
 def %s():
+    end = time.monotonic() + 30
+    while len(os.listdir("/proc/self/task")) < 2 and time.monotonic() < end:
+        sum(range(500))
     end = time.monotonic() + %s
     while time.monotonic() < end:
         sum(range(500))
@@ -77,6 +85,7 @@ sys.exit(%d)
 
 
 def in_child():
+    until_joined()
     spin(seconds)
 
 
