@@ -96,6 +96,39 @@ stats_of() { # file
     [ -z "$(grep -E 'isolation|cop(y|ies)|timer' <<< "$output")" ]
 }
 
+@test "a long command line is cut, --header shows all of it" {
+    local long
+    long=$(printf 'word %.0s' {1..80})
+    "$PYSTACK" record -q -o long -- "$PYTHON" -c 'pass' "$long" end
+    run -0 report -i long
+    [[ ${lines[1]} == "# started process "*": "*" -c pass word word "*"~" ]]
+    [ "$(sed 's/^# started process [0-9]*: //' <<< "${lines[1]}" | wc -m)" -eq 241 ]
+    run -0 report -i long --header
+    [[ ${lines[1]} == "# started process "*": "*" -c pass word word "*" end" ]]
+}
+
+@test "that threads were ready and had no CPU is said" {
+    local cpu others=()
+    command -v taskset > /dev/null || skip "taskset is not here"
+    cpu=$(taskset -cp $$ | sed 's/.*: //; s/[-,].*//')
+    for _ in 1 2 3; do
+        taskset -c "$cpu" "$PYTHON" -c 'while True: pass' 3>&- &
+        others+=($!)
+    done
+    run "$PYSTACK" record -q -o beside -- taskset -c "$cpu" "$PYTHON" -c '
+import time
+end = time.process_time() + 0.3
+while time.process_time() < end:
+    pass'
+    kill "${others[@]}"
+    wait "${others[@]}" || true
+    [ "$status" -eq 0 ]
+    run -0 report -i beside
+    grep -qE '^# cpu: [0-9.]+ s more in which threads were ready and no CPU was free: ' <<< "$output"
+    run -0 report -i beside -e wall
+    [[ $output != *" no CPU was free"* ]]
+}
+
 # --- the table ---
 
 @test "the table has the functions of the program, the heaviest first" {
