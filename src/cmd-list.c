@@ -153,8 +153,8 @@ static char *user_name(uid_t uid)
 	return name != NULL ? name : xasprintf("%u", (unsigned)uid);
 }
 
-/* Asked for behind the CPU time of each process: with one of before all of them, a young
- * one would have used more than there was. */
+/* Asked for behind the CPU time of each process: with one of before all of them, a
+ * young one would have used more than there was. */
 static double uptime(void)
 {
 	struct timespec up;

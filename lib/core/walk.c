@@ -417,8 +417,8 @@ void walk_warm(struct core *c, uint64_t ts)
 	if (!copy_may_touch(c))
 		return;
 	(void)touch_page(c, ts + c->layout.ts_frame);
-	/* Frames of another thread may be left there from a deeper chain, and their page
-	 * may be gone: that is met once, not at each tick. */
+	/* Frames of another thread may be left there from a deeper chain, and their
+	 * page may be gone: that is met once, not at each tick. */
 	for (unsigned i = 0; i < TOP_FRAMES; i++)
 		if (!touch_page(c, c->raw[i].at))
 			c->raw[i].at = 0;
