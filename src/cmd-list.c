@@ -50,7 +50,6 @@ struct list {
 	size_t seen_count, seen_capacity;
 	struct hash_index by_pid; /* into seen */
 	struct host host;
-	double uptime_s;
 	bool refused; /* some may not be looked into */
 };
 
@@ -154,6 +153,16 @@ static char *user_name(uid_t uid)
 	return name != NULL ? name : xasprintf("%u", (unsigned)uid);
 }
 
+/* Asked for behind the CPU time of each process: with one of before all of them, a
+ * young one would have used more than there was. */
+static double uptime(void)
+{
+	struct timespec up;
+
+	(void)clock_gettime(CLOCK_BOOTTIME, &up);
+	return (double)up.tv_sec + (double)up.tv_nsec / 1e9;
+}
+
 static void add_row(const struct look *look, void *context)
 {
 	struct list *l = context;
@@ -169,7 +178,7 @@ static void add_row(const struct look *look, void *context)
 	verdict_on(&row.look, &l->host, NULL, &row.verdict);
 	l->refused |= look->python_code != 0;
 	row.user = user_name(look->status.effective_uid);
-	row.age_s = l->uptime_s - (double)look->stat.start_ticks * tick_s;
+	row.age_s = uptime() - (double)look->stat.start_ticks * tick_s;
 	/* Its start is known to the tick. */
 	if (row.age_s < tick_s)
 		row.age_s = tick_s;
@@ -213,10 +222,6 @@ static void find_parents(struct list *l)
 static int gather(struct list *l)
 {
 	struct proc_ids pids;
-	struct timespec up;
-
-	(void)clock_gettime(CLOCK_BOOTTIME, &up);
-	l->uptime_s = (double)up.tv_sec + (double)up.tv_nsec / 1e9;
 	int r = scan(l, &pids);
 
 	if (r != 0)

@@ -85,7 +85,7 @@ static const struct opt report_options[] = {
 		.flag = &stdio },
 	{ 'e', "event", "EVENT",
 		"what to count: cpu, the time running (default); wall,\nall time of all threads; "
-		"gil, the time with the lock; cpu-timer, the time running by\nthreads' own timers",
+		"gil, the time with the lock;\ncpu-timer, the time running by threads' own timers",
 		.set = set_event },
 	{ 's', "sort", "KEY[,KEY]",
 		"a row for each: symbol (default), file, srcline,\nthread, tid, pid, comm, state, interp",

@@ -61,8 +61,8 @@ static const struct opt script_options[] = {
 	{ 'o', "output", "FILE", "file to write instead of standard output",
 		.text = &output },
 	{ 'f', "force", NULL,
-		"read files of other users, and end with status 0 when a file "
-		"is\nread only in part",
+		"read files of other users, and end with status 0 when a\nfile is read only in "
+		"part",
 		.flag = &force },
 	{ 0 },
 };

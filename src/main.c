@@ -146,7 +146,8 @@ static int open_manual(const char *name)
 	(void)snprintf(page, sizeof(page), "pystack%s%s", name != NULL ? "-" : "",
 		name != NULL ? name : "");
 	(void)execlp("man", "man", page, (char *)NULL);
-	msg_error("cannot run man: %s", strerror(errno));
+	msg_error("cannot run man: %s; 'pystack%s%s --help' tells the options",
+		strerror(errno), name != NULL ? " " : "", name != NULL ? name : "");
 	return STATUS_FAILED;
 }
 

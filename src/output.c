@@ -190,6 +190,9 @@ int output_open(const struct output_options *options, struct output **ret_output
 	r = check_path(o, err);
 	if (r == 0)
 		r = new_part(o, &o->part, err);
+	/* What the recorder has used to come this far is the first one's. */
+	if (r == 0)
+		o->part->begun_cpu_ns = 0;
 	if (r == 0)
 		r = o->o.overwrite ? try_place(o, err)
 				   : file_writer_settle(o->part->writer, o->o.path,

@@ -174,7 +174,9 @@ static void say_timers(const struct recorder *r)
 
 	all += c[RING_TIMER_SAMPLES] + c[RING_TIMER_OVERRUNS];
 	if (lost != 0)
-		msg_info("CPU timers: %llu of %llu samples found no room", lost, all);
+		msg_info("CPU timers: %llu of %llu samples lost: no room, or their "
+			 "code had gone",
+			lost, all);
 	if (c[RING_TIMER_INTERRUPTED] != 0)
 		msg_info(
 			"CPU timers: %llu system calls of the program may have said EINTR for "

@@ -16,6 +16,7 @@
 
 enum {
 	MARKS_SHOWN = 10,
+	COMMAND_MOST = 240, /* columns of a command line, unless more is wanted */
 	STATE_KEY = REC_RUNNING | REC_GIL | REC_GC | REC_GIL_WAIT | LOAD_STARTING |
 		    LOAD_FINALIZING, /* what is told apart by the key "state" */
 };
@@ -90,17 +91,25 @@ static void print_clean(const char *text)
 	buf_done(&b);
 }
 
-static void print_command(const struct model_segment *s)
+/* Whole programs are given as an argument. */
+static void print_command(const struct model_segment *s, bool more)
 {
-	bool first = true;
+	_cleanup_buf_ struct buf b = BUF_INIT(FILE_TEXT_MAX * 4);
 
 	for (size_t i = 0; i < s->attribute_count; i++) {
 		if (strcmp(s->attributes[i].name, "arg") != 0)
 			continue;
-		printf("%s", first ? "" : " ");
-		print_clean(s->attributes[i].value);
-		first = false;
+		if (b.size != 0)
+			buf_add_str(&b, " ");
+		frame_text_clean(&b, s->attributes[i].value);
 	}
+	size_t fits = str_fit(buf_text(&b), b.size, COMMAND_MOST);
+
+	if (more || fits == b.size)
+		printf("%s", buf_text(&b));
+	else
+		printf("%.*s~", (int)str_fit(buf_text(&b), b.size, COMMAND_MOST - 1),
+			buf_text(&b));
 }
 
 static const char *why_text(uint32_t why)
@@ -192,7 +201,7 @@ static void print_segment(const struct model_segment *s,
 	const char *python = model_attribute(s, "python");
 
 	printf("# %s process %u: ", why_text(s->why), s->pid);
-	print_command(s);
+	print_command(s, more);
 	printf("\n#   CPython ");
 	print_clean(python != NULL ? python : "?");
 	printf(", ");
@@ -232,6 +241,23 @@ static size_t coarse_threads(const struct model *m)
 	return count;
 }
 
+/*
+ * Ready is not running: where a thread has to wait for a CPU more often in one part of
+ * its work than in another, ticks find it there.
+ */
+static void print_delay(const struct profile *p)
+{
+	uint64_t delay = 0;
+
+	for (uint32_t i = 0; i < model_thread_count(p->model); i++)
+		if (!model_thread(p->model, i)->coarse)
+			delay += model_thread(p->model, i)->delay_ns;
+	if (delay > (uint64_t)p->totals.cpu_ns / 2)
+		printf("# cpu: %.3f s more in which threads were ready and no CPU was free: "
+		       "shares lean to where that was\n",
+			(double)delay / 1e9);
+}
+
 /* What the figures are of, and what they leave out. */
 static void print_event(const struct profile *p, const struct view_options *o)
 {
@@ -267,6 +293,9 @@ static void print_event(const struct profile *p, const struct view_options *o)
 						       : "");
 		break;
 	}
+	if (o->event == PROFILE_CPU)
+		print_delay(p);
+
 	size_t coarse = coarse_threads(p->model);
 
 	if (coarse != 0 && o->event == PROFILE_CPU)

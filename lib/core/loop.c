@@ -163,8 +163,8 @@ RARE static void sit_out_stop(struct core *c)
 
 /*
  * A thread is stopped together with its program, and finds out behind it: it was late,
- * not for want of a CPU, and the program did not run meanwhile.  (In a fork it does, and
- * who reads its memory waits for that.)
+ * not for want of a CPU, and the program did not run meanwhile.  (In a fork it does,
+ * and who reads its memory waits for that.)
  */
 static bool was_stopped(struct core *c, int64_t since)
 {

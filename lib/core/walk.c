@@ -404,21 +404,24 @@ void walk_read(struct core *c, uint64_t ts, struct walk *w)
  * by then.  So one is made from each page that will be needed, from a line of which the
  * thread has no need.
  */
-static void touch_page(struct core *c, uint64_t address)
+static bool touch_page(struct core *c, uint64_t address)
 {
 	enum { PAGE = 4096, LINE = 64 };
 	uint64_t unused;
 
-	(void)load64(c, (address ^ (PAGE / 2)) & ~(uint64_t)(LINE - 1), &unused);
+	return load64(c, (address ^ (PAGE / 2)) & ~(uint64_t)(LINE - 1), &unused);
 }
 
 void walk_warm(struct core *c, uint64_t ts)
 {
 	if (!copy_may_touch(c))
 		return;
-	touch_page(c, ts + c->layout.ts_frame);
+	(void)touch_page(c, ts + c->layout.ts_frame);
+	/* Frames of another thread may be left there from a deeper chain, and their
+	 * page may be gone: that is met once, not at each tick. */
 	for (unsigned i = 0; i < TOP_FRAMES; i++)
-		touch_page(c, c->raw[i].at);
+		if (!touch_page(c, c->raw[i].at))
+			c->raw[i].at = 0;
 }
 
 bool walk_moves(struct core *c, uint64_t ts)

@@ -377,7 +377,9 @@ is_split() {
         run -0 --separate-stderr "$PYSTACK" record -F 500 -D "$delay" -- "$PYTHON" "$phases" beta alpha alpha
         [ "${stderr_lines[0]}" = "pystack: record: sampling is off for the first 0.3 s" ]
         [ "${stderr_lines[1]}" = "pystack: record: sampling is on" ]
-        "$PYSTACK" report | grep -q '^#   0.[23][0-9]* s with sampling off: not in the figures$'
+        # On a busy machine it is turned on late.
+        "$PYSTACK" report | awk '/^#   [0-9.]+ s with sampling off: not in the figures$/ { off = $2 }
+            END { exit !(off >= 0.2 && off < 3) }'
         [ "$(samples_of alpha)" -gt 0 ]
     done
 }

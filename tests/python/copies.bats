@@ -116,6 +116,39 @@ attached_early() { # python raw
     each_python_and_way taken late-raw 0.3 "${fast[@]}"
 }
 
+# The top of a deeper stack that a thread leaves behind is touched ahead of the next tick.
+met_once() { # python
+    local ticks errors
+    cat > leaves.py <<'EOF'
+import threading, time
+
+def deep(n):
+    if n:
+        deep(n - 1)
+    else:
+        time.sleep(0.3)
+
+def in_main(seconds):
+    end = time.perf_counter() + seconds
+    while time.perf_counter() < end:
+        pass
+
+threading.Thread(target=deep, args=(8,)).start()
+in_main(1.2)
+EOF
+    "$PYSTACK" record -q -F 500 --no-adaptive --isolation=thread "${fast[@]}" -o f -- \
+        "$1" leaves.py || return
+    account > account
+    ticks=$(awk '$2 == "ticks" { print $1 }' account)
+    errors=$(awk '$2 == "copy-errors" { print $1 }' account)
+    [ "$ticks" -ge 40 ] || { echo "$ticks ticks"; return 1; }
+    [ "$errors" -le 5 ] || { echo "$errors errors in $ticks ticks"; return 1; }
+}
+
+@test "what a thread has left behind is met once, not at each tick" {
+    with_each some_pythons met_once
+}
+
 @test "in the warm-up" {
     each_python_and_way taken late 0.3 --copy=fast --warmup=60s
 }
