@@ -984,8 +984,10 @@ static void drain(struct recorder *r, int64_t now)
 	if (most > DRAIN_MUCH_BYTES)
 		r->drain_ms =
 			r->drain_ms / 2 < DRAIN_MIN_MS ? DRAIN_MIN_MS : r->drain_ms / 2;
-	else if (r->drain_ms < DRAIN_MAX_MS)
-		r->drain_ms++;
+	else
+		r->drain_ms = r->drain_ms + r->drain_ms / 4 + 1 < DRAIN_MAX_MS
+				      ? r->drain_ms + r->drain_ms / 4 + 1
+				      : DRAIN_MAX_MS;
 	if ((cut && now - r->flushed_ns > FLUSH_NS / 2) ||
 		now - r->flushed_ns > FLUSH_NS * 2 || output_should_flush(r->out)) {
 		rec_flush(r);
