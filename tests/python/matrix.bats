@@ -54,20 +54,38 @@ check_all_parked() { # way
     check_all_parked attach
 }
 
+command_recorder() { # command
+    local answer
+    echo "$1" >&7
+    read -r -t 60 answer <&8
+    [ "$answer" = ack ]
+}
+
 # Samples in each function, and the time it says it spent there, as one line.
 run_shares() { # name python way
-    local pid
-    rm -f stop stop.go out f
+    local pid recorder
+    rm -f stop stop.go out f commands answers
     if [ "$3" = spawn ]; then
         SEED=$RANDOM record -q --no-adaptive -F 1000 -o f -- "$2" "$apps/shares.py" 2 > out
     else
-        SEED=$RANDOM "$2" "$apps/shares.py" 60 stop > out &
+        # The program's account and the recording are of the same time, however long the
+        # recorder takes to begin and to end.
+        SEED=$RANDOM "$2" "$apps/shares.py" 120 stop > out &
         pid=$!
         wait_until 30 has_line out ready
+        mkfifo commands answers
+        exec 7<> commands 8<> answers
+        "$PYSTACK" record -q --no-adaptive -F 1000 -D -1 --control=fifo:commands,answers \
+            -o f -p $pid 7>&- 8>&- &
+        recorder=$!
+        command_recorder enable
         touch stop.go
-        record -q --no-adaptive -F 1000 -d 2 -o f -p $pid
+        sleep 2
+        command_recorder disable
         touch stop
         wait $pid
+        wait $recorder
+        exec 7>&- 8>&-
     fi
     collapsed -i f > stacks
     python3 - "$1" <<'PY'
