@@ -350,12 +350,17 @@ static bool collects(struct core *c, const struct thread *t)
 	       c->walks[0].frame[0].at == frame;
 }
 
+/* Of a subset each stands for those that were not looked at. */
 static void count_running(struct core *c, struct thread *t, bool running)
 {
+	int64_t seen = c->weight_ns;
+
 	if (!running)
 		return;
-	t->seen_ns += c->weight_ns;
-	c->window_seen_ns += c->weight_ns;
+	if (c->subset_of != 0)
+		seen = seen * c->subset_of / c->subset;
+	t->seen_ns += seen;
+	c->window_seen_ns += seen;
 }
 
 /* Of a thread that does not hold the GIL. */
