@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/capability.h>
 #include <signal.h>
 #include <stdio.h>
 #include <unistd.h>
@@ -18,13 +19,25 @@ enum {
 	DEPTH = 8,
 };
 
+static bool may_trace_all(void)
+{
+	struct proc_status own;
+
+	return proc_status_read(getpid(), &own) == 0 &&
+	       (own.capabilities >> CAP_SYS_PTRACE & 1) != 0;
+}
+
 /* Words on how to be allowed, for a refusal of the kernel. */
 static void permission_hint(pid_t pid, const char *what, char *text, size_t size)
 {
 	struct buf scope = BUF_INIT(64);
 	struct proc_status status = { 0 };
 
-	if (geteuid() != 0)
+	if (may_trace_all())
+		(void)snprintf(text, size,
+			", though pystack has CAP_SYS_PTRACE; for more: pystack doctor %d",
+			(int)pid);
+	else if (geteuid() != 0)
 		(void)snprintf(
 			text, size, "; try: sudo pystack %s -p %d", what, (int)pid);
 	else

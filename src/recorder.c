@@ -732,21 +732,28 @@ static const struct tree_process *recorded_above(const struct tree_process *p)
 	return p;
 }
 
-/* Does it run the program of the Python above it, by fork alone?  mark: of its own. */
+/*
+ * Does it run the program of the Python above it, by fork alone?  mark: of its own.  A
+ * program that loads Python and forks at once may be found after its children are.
+ */
 static bool is_forked(const struct tree_process *p, uint64_t mark)
 {
-	const struct tree_process *from = recorded_above(p);
+	const struct tree_process *from = recorded_above(p), *above = p->parent;
 
-	return from != NULL && mark != 0 && from->mark == mark;
+	if (mark == 0)
+		return false;
+	return (from != NULL && from->mark == mark) ||
+	       (above != NULL && above->segment == 0 &&
+		       proc_image_mark(above->pid) == mark);
 }
 
 /* How a process that was found has become what it is. */
 static void tell_origin(const struct recorder *r, struct tree_process *p, uint64_t mark)
 {
 	if (p->why == 0)
-		p->why = r->segments == 0     ? FILE_WHY_SPAWN
-			 : is_forked(p, mark) ? FILE_WHY_FORK
-					      : FILE_WHY_EXEC;
+		p->why = is_forked(p, mark) ? FILE_WHY_FORK
+			 : r->segments == 0 ? FILE_WHY_SPAWN
+					    : FILE_WHY_EXEC;
 	p->mark = mark;
 }
 

@@ -238,7 +238,7 @@ EOF
     run -125 --separate-stderr as_nobody unshare --user --map-root-user \
         bin/pystack record -o io/f -p $pid
     echo "# $stderr" >&3
-    [[ "$stderr" == *"not permitted"* ]]
+    [[ "$stderr" == *"not permitted, though pystack has CAP_SYS_PTRACE; for more: pystack doctor $pid" ]]
     ends_well
 }
 

@@ -139,7 +139,9 @@ uwsgi_tree() { # way option...
         --die-on-term --disable-logging --wsgi-file "$apps/wsgi.py" "$@" || return
     workers=$(answers 2) || return
     stop_service TERM 0 || return
-    each_has in_view $workers
+    each_has in_view $workers || return
+    # Also where the master is found after them.
+    ! "$PYSTACK" report -i f | grep '^# executed process'
 }
 
 @test "uWSGI, with Python in it: forked before and after the application is loaded" {
