@@ -60,7 +60,8 @@ double rec_overhead(const struct recorder *r, const struct follow_stats *s)
 static void say_strangers(struct recorder *r)
 {
 	struct buf names = BUF_INIT(4096);
-	size_t count = 0, brief = r->tree.brief;
+	size_t count = 0, reasons = 0, brief = r->tree.brief;
+	const char *why = "";
 
 	for (size_t i = 0; i < r->task_count; i++)
 		tree_set_ours(&r->tree, r->tasks[i]);
@@ -75,6 +76,7 @@ static void say_strangers(struct recorder *r)
 		if (p->parent == NULL || p->segment != 0 || p->ours)
 			continue;
 		brief += p->brief;
+		reasons += !p->brief && p->reason[0] != '\0';
 		if (p->brief || count++ >= NAMED_AT_MOST)
 			continue;
 		buf_printf(&names, "%s%s", count > 1 ? ", " : "", p->what);
@@ -84,9 +86,11 @@ static void say_strangers(struct recorder *r)
 	count += r->tree.dropped;
 	if (count > NAMED_AT_MOST)
 		buf_printf(&names, ", and %zu more", count - NAMED_AT_MOST);
+	if (reasons == 0 && r->tree.dropped == 0)
+		why = count == 1 ? ", as it runs no Python" : ", as they run no Python";
 	if (count != 0)
-		msg_info("%zu %s not followed (%s)", count,
-			count == 1 ? "child" : "children", buf_text(&names));
+		msg_info("%zu %s not followed%s (%s)", count,
+			count == 1 ? "child" : "children", why, buf_text(&names));
 	if (brief != 0)
 		msg_info("%zu %s ended before anyone could look at %s", brief,
 			brief == 1 ? "child" : "children", brief == 1 ? "it" : "them");

@@ -195,6 +195,23 @@ static void print_segment_more(const struct model_segment *s)
 	printf("\n");
 }
 
+/* A thread of the program cannot tell a stop of that from one of the whole machine. */
+static const char *gap_text(const struct model_segment *s, int gap)
+{
+	static const char *const texts[] = {
+		[REC_GAP_MISSED] = "missed, as the sampler came too late",
+		[REC_GAP_PARKED] = "with the recorder silent",
+		[REC_GAP_STOPPED] = "stopped by a signal",
+		[REC_GAP_DISABLED] = "with sampling off",
+	};
+	const char *isolation = model_attribute(s, "isolation");
+
+	return gap == REC_GAP_STOPPED && isolation != NULL &&
+			       strcmp(isolation, "thread") == 0
+		       ? "stopped, by a signal or with the whole machine"
+		       : texts[gap];
+}
+
 static void print_segment(const struct model_segment *s,
 	const struct interpreter *interpreters, size_t count, bool more)
 {
@@ -213,17 +230,10 @@ static void print_segment(const struct model_segment *s,
 	printf("\n");
 	if (s->continued)
 		printf("#   its beginning is not in this file\n");
-	for (int i = 0; i < REC_GAP_COUNT; i++) {
-		static const char *const reasons[] = {
-			"missed, as the sampler came too late",
-			"with the recorder silent", "stopped by a signal",
-			"with sampling off"
-		};
-
+	for (int i = 0; i < REC_GAP_COUNT; i++)
 		if (s->gap_ns[i] >= 1000000)
 			printf("#   %.3f s %s: not in the figures\n",
-				(double)s->gap_ns[i] / 1e9, reasons[i]);
-	}
+				(double)s->gap_ns[i] / 1e9, gap_text(s, i));
 	if (count > 1 || (more && count != 0)) {
 		printf("#   interpreters  : ");
 		interpreters_print(interpreters, count);

@@ -536,7 +536,7 @@ for n in range(2):
     subprocess.run(["sleep", "1"], check=True)
 print("done")'
     [ "$output" = "done" ]
-    [ "${stderr_lines[1]}" = "pystack: record: 2 children not followed (sleep 1, sleep 1)" ]
+    [ "${stderr_lines[1]}" = "pystack: record: 2 children not followed, as they run no Python (sleep 1, sleep 1)" ]
 }
 
 @test "a program that executes another is left there" {
