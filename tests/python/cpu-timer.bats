@@ -207,7 +207,7 @@ leaves_nothing() { # python
     for i in 1 2 3; do
         "$PYSTACK" record -e cpu-timer -o f -p $program 2> err &
         recorder=$!
-        wait_until 30 has_timers $program 50 || return
+        wait_until 30 has_timers $program 50 || { cat err; return 1; }
         kill -INT $recorder
         wait $recorder || return
         recorder=
@@ -220,7 +220,7 @@ leaves_nothing() { # python
 
     "$PYSTACK" record -e cpu-timer -o f -p $program 2> err &
     recorder=$!
-    wait_until 30 has_timers $program 50 || return
+    wait_until 30 has_timers $program 50 || { cat err; return 1; }
     kill -KILL $recorder
     wait $recorder || true
     recorder=
