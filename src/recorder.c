@@ -988,13 +988,13 @@ static void drain(struct recorder *r, int64_t now)
 	}
 	if (new_threads && r->drain_ms > DRAIN_NAMES_MS)
 		r->drain_ms = DRAIN_NAMES_MS;
+	int longer = r->drain_ms + r->drain_ms / 4 + 1;
+
 	if (most > DRAIN_MUCH_BYTES)
 		r->drain_ms =
 			r->drain_ms / 2 < DRAIN_MIN_MS ? DRAIN_MIN_MS : r->drain_ms / 2;
 	else
-		r->drain_ms = r->drain_ms + r->drain_ms / 4 + 1 < DRAIN_MAX_MS
-				      ? r->drain_ms + r->drain_ms / 4 + 1
-				      : DRAIN_MAX_MS;
+		r->drain_ms = longer < DRAIN_MAX_MS ? longer : DRAIN_MAX_MS;
 	if ((cut && now - r->flushed_ns > FLUSH_NS / 2) ||
 		now - r->flushed_ns > FLUSH_NS * 2 || output_should_flush(r->out)) {
 		rec_flush(r);

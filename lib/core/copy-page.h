@@ -18,7 +18,6 @@
 
 enum {
 	COPY_PAGE_BYTES = 4096,
-	COPY_PAGES_BYTES = 2 * COPY_PAGE_BYTES,
 
 	COPY_AT_HANDLER = 0, /* the action's handler */
 	COPY_AT_RETURN = 48, /* and its restorer */

@@ -328,7 +328,7 @@ static long map_data(struct core *c)
 		(void)SYS3(__NR_fcntl, fd, ADD_SEALS, SEALS);
 		at = SYS6(__NR_mmap, 0, DATA_BYTES, READ_WRITE, MAP_BOTH, fd, 0);
 	}
-	k->fd = pages_is_address(at) ? (int)fd : -1;
+	k->fd = sys_is_address(at) ? (int)fd : -1;
 	if (k->fd >= 0)
 		return at;
 	k->refused |= 1u << CALL_PWRITEV;
@@ -356,7 +356,7 @@ void copy_begin(struct core *c)
 		k->error = -SYS_EPERM;
 	}
 	at = map_data(c);
-	if (!pages_is_address(at)) {
+	if (!sys_is_address(at)) {
 		k->error = (int)at;
 		k->refused = 1u << CALL_PWRITEV | 1u << CALL_READV;
 		stop(c);
@@ -573,7 +573,7 @@ static int install(struct core *c)
 		const struct pages p = make_pages();
 		long at = pages_find(c, &p);
 
-		if (!pages_is_address(at))
+		if (!sys_is_address(at))
 			return (int)at;
 		page = (uint64_t)at;
 		state_of_page(page)->magic = COPY_PAGE_MAGIC;

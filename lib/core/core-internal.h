@@ -24,6 +24,7 @@
  *   copy.c    reading memory as a thread of the program: by system calls, or by loads
  *             with handlers in the program's table
  *   copy-*    those handlers
+ *   pages.c   pages that stay in the program, where the handlers of both lie
  */
 
 #include <stdbool.h>

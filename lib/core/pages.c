@@ -68,7 +68,7 @@ RARE long pages_find(struct core *c, const struct pages *p)
 	}
 	if (at == -SYS_EEXIST)
 		at = SYS6(__NR_mmap, 0, PAGES_BYTES, READ_WRITE, MAP_OWN, -1, 0);
-	if (!pages_is_address(at))
+	if (!sys_is_address(at))
 		return at;
 	long r = fill(p, (uint64_t)at);
 

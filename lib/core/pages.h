@@ -29,13 +29,7 @@ struct pages {
 bool pages_have_code(struct core *c, const struct pages *p, uint64_t address);
 
 /* Pages that are free to use: those of an earlier start, or new ones, whose state is
- * zeroed.  Returns their address or a negative errno, which pages_is_address() tells
- * apart. */
+ * zeroed.  Returns their address or a negative errno (sys_is_address()). */
 long pages_find(struct core *c, const struct pages *p);
-
-static inline bool pages_is_address(long r)
-{
-	return r >= 0 || r <= -4096;
-}
 
 #endif

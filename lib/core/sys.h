@@ -9,6 +9,7 @@
 
 #include <asm/unistd.h>
 #include <linux/time_types.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -49,6 +50,12 @@ enum {
 	DONT_FORK = 10,       /* MADV_DONTFORK */
 	WIPE_ON_FORK = 18,    /* MADV_WIPEONFORK */
 };
+
+/* Is what mmap() returned an address?  Else it is a negative errno. */
+static inline bool sys_is_address(long r)
+{
+	return r >= 0 || r <= -4096;
+}
 
 /* struct pollfd and its bits (poll.h is libc's). */
 struct sys_pollfd {

@@ -275,7 +275,7 @@ static void make_ring(struct core *c)
 	(void)SYS3(__NR_fcntl, fd, ADD_SEALS, SEALS);
 	long at = SYS6(__NR_mmap, 0, bytes, READ_WRITE, MAP_BOTH, fd, 0);
 
-	if (at < 0 && at > -4096)
+	if (!sys_is_address(at))
 		fail(c, CORE_EXIT_RING);
 	/* Where the program locks all that it maps, this is not to count. */
 	if (may(c, CORE_AVOID_UNLOCK))

@@ -108,7 +108,7 @@ RARE static int take_buffer(struct core *c)
 	if (m->slab[slab] == 0) {
 		long at = SYS6(__NR_mmap, 0, bytes, READ_WRITE, MAP_OWN, -1, 0);
 
-		if (!pages_is_address(at))
+		if (!sys_is_address(at))
 			return -1;
 		if ((c->args.avoid & CORE_AVOID_UNLOCK) == 0)
 			(void)SYS2(__NR_munlock, at, bytes);
@@ -613,7 +613,7 @@ RARE static void install(struct core *c)
 	}
 	if (r >= 0)
 		r = stale ? (long)old.handler : pages_find(c, &p);
-	if (!pages_is_address(r)) {
+	if (!sys_is_address(r)) {
 		tell(c, RING_TIMER_REFUSED, (int)-r);
 		return;
 	}
