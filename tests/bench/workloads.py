@@ -129,9 +129,10 @@ LONG_MIX = ((arithmetic, 36000), (objects, 10000), (texts, 4400), (callers, 1040
 # In turn, on a thread each: of some 2, 1 and 0.5 ms.
 TURN_MIX = ((arithmetic, 30000), (objects, 8000), (texts, 3000))
 
-# A process for each, with its number of calls: they live for some 10 to 100 ms.
-POOL_MIX = ((arithmetic, 60), (objects, 65), (texts, 50), (callers, 35),
-            (generator, 50), (recursion, 80))
+# A process for each, with its number of calls: they live for some 10 to 100 ms.  As
+# always more of them want a CPU than there are, few readings again.
+POOL_MIX = ((arithmetic, 144000, 15), (objects, 40000, 16), (texts, 17600, 12),
+            (callers, 41600, 9), (generator, 35200, 12), (recursion, 18, 20))
 
 
 def middle(values):
@@ -427,11 +428,10 @@ def turns(seconds):
     return rounds * len(TURN_MIX), time.thread_time, run
 
 
-def in_child(function, rounds, ends, pipe):
+def in_child(function, n, rounds, ends, pipe):
     """A process of the pool: does its work, sends its account and is gone."""
     account = Account(time.thread_time)
-    measured(account, rounds, ends,
-             mix=[(f, n) for f, n in LONG_MIX if f is function])
+    measured(account, rounds, ends, mix=((function, n),))
     before = time.process_time()
     for end_sampler in at_child_end:
         end_sampler()
@@ -443,7 +443,7 @@ def in_child(function, rounds, ends, pipe):
                                account.rounds, sampler]).encode())
 
 
-def start_child(function, rounds, ends):
+def start_child(function, n, rounds, ends):
     """The process and what its account comes out of."""
     read_end, write_end = os.pipe()
     pid = os.fork()
@@ -451,7 +451,7 @@ def start_child(function, rounds, ends):
         os.close(write_end)
         return pid, read_end
     try:
-        in_child(function, rounds, ends, write_end)
+        in_child(function, n, rounds, ends, write_end)
     except BaseException:
         traceback.print_exc()
     finally:
@@ -477,8 +477,8 @@ def pool(seconds):
 
     def run(account, ends):
         children = {}
-        for function, rounds in POOL_MIX * sets:
-            pid, pipe = start_child(function, rounds, ends)
+        for function, n, rounds in POOL_MIX * sets:
+            pid, pipe = start_child(function, n, rounds, ends)
             children[pid] = pipe
             account.processes.append(pid)
             if len(children) == POOL_AT_ONCE:
@@ -486,7 +486,7 @@ def pool(seconds):
         while children:
             end_child(account, children)
 
-    return sets * sum(rounds for _, rounds in POOL_MIX), time.thread_time, run
+    return sets * sum(rounds for _, _, rounds in POOL_MIX), time.thread_time, run
 
 
 def grow_tree(lines, callers, name, depth):
