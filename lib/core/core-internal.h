@@ -110,6 +110,8 @@ struct thread {
 	bool coarse;       /* the account is that of stat: CPU time in clock ticks */
 	bool look;         /* has to be looked at when the window ends */
 	bool ask;          /* its CPU time says that it runs without the GIL at times */
+	bool untried;      /* or it is new, and may: asked so often, it did not run */
+	uint8_t vain;
 	bool ran; /* was it on a CPU when its state was read last, at asked_ns? */
 	int64_t ask_until; /* till then it may run without the GIL */
 	int64_t asked_ns;
@@ -361,8 +363,9 @@ struct core {
 	int64_t lately_seen_ns, lately_used_ns;
 	bool young; /* these two are what there is of the first window, at part_ns */
 	int64_t part_ns;
-	uint32_t asked; /* threads, in this tick */
-	bool ask_all;   /* they are few enough */
+	uint32_t asked;    /* threads, in this tick */
+	bool ask_all;      /* they are few enough */
+	int64_t vain_room; /* for questions to new ones that do not run */
 
 	/* The interpreter. */
 	uint32_t pthread_tid_offset; /* 0: not found yet */

@@ -37,6 +37,10 @@ enum {
 	ASK_TICKS = 4,       /* but for at least so many */
 	ASK_CHEAP = 1500,    /* questions a second, 2 us each */
 	ASK_MOST = 64,       /* at a tick */
+	/* Of new threads that did not run when they were asked last. */
+	VAIN_FREE = 2,
+	VAIN_PRICE = 1000000000 / ASK_CHEAP,
+	VAIN_ROOM = 64 * VAIN_PRICE,
 	ASK_APART_NS = 20000,
 	EXCESS_FLOOR_NS = 20000000,
 	EXCESS_TICKS = 16,
@@ -96,7 +100,7 @@ bool cpu_open(struct core *c, struct thread *t)
 	t->look = true;
 	/* A new one may be over before it is looked at. */
 	if (!c->older) {
-		t->ask = true;
+		t->ask = t->untried = true;
 		t->ask_until = c->now_ns + WINDOW_NS * 2;
 	}
 	if (t->schedstat >= 0 || (!c->thread && turn_coarse(c, t)))
@@ -376,9 +380,28 @@ static void weigh_answer(struct thread *t, bool runs)
 	t->answers = t->yes = 0;
 }
 
+/*
+ * Has it been asked often enough?  A thousand threads that are made at once, to wait
+ * for work, would be asked for as long as their first window lasts.  Who runs is asked
+ * again in any case.
+ */
+static bool in_vain(struct core *c, struct thread *t)
+{
+	if (!t->untried || t->ran)
+		return false;
+	if (t->vain < VAIN_FREE) {
+		t->vain++;
+		return false;
+	}
+	if (c->vain_room < VAIN_PRICE)
+		return true;
+	c->vain_room -= VAIN_PRICE;
+	return false;
+}
+
 bool cpu_runs_outside(struct core *c, struct thread *t)
 {
-	if (!cpu_asks(c, t) || c->asked >= ASK_MOST)
+	if (!cpu_asks(c, t) || c->asked >= ASK_MOST || in_vain(c, t))
 		return false;
 	bool runs = on_cpu(c, t);
 
@@ -567,18 +590,18 @@ static int64_t look_at(struct core *c, struct thread *t)
 {
 	uint64_t before = t->cpu_ns, delayed = t->delay_ns;
 
-	t->look = false;
+	t->look = t->untried = false;
 	if (!read_account(c, t)) {
 		c->relist = true;
 		return 0;
 	}
 	int64_t used = (int64_t)(t->cpu_ns - before);
 
-	if (used > 0) {
+	if (used > 0)
 		t->ask_until = c->now_ns + ASK_NS + ASK_TICKS * c->weight_ns;
-		sample_attend(c, t);
-	}
 	weigh_evidence(c, t, used, (int64_t)(t->delay_ns - delayed));
+	if (cpu_asks(c, t))
+		sample_attend(c, t);
 	t->held_ns = 0;
 	t->seen_ns = seen_behind(c, t);
 	if (used != 0 &&
@@ -751,11 +774,17 @@ static void count_who_may_run(struct core *c)
 		c->doubted_ns = c->now_ns;
 	c->ask_all =
 		c->weight_ns > 0 && count * (1000000000 / c->weight_ns) <= ASK_CHEAP;
+	for (uint32_t i = 0; c->ask_all && i < c->thread_count; i++)
+		if (c->threads[i].id != 0 && cpu_may_run(c, &c->threads[i]))
+			sample_attend(c, &c->threads[i]);
 }
 
 void cpu_tick(struct core *c)
 {
 	c->asked = 0;
+	c->vain_room += c->weight_ns;
+	if (c->vain_room > VAIN_ROOM)
+		c->vain_room = VAIN_ROOM;
 	if (c->now_ns - c->window_ns < c->window_step) {
 		look_at_part(c);
 		return;

@@ -720,7 +720,7 @@ static void look_at_attended(struct core *c)
 
 		if (t->id != 0)
 			attend(c, t);
-		if (t->id != 0 && (t->fresh || cpu_may_run(c, t))) {
+		if (t->id != 0 && (t->fresh || cpu_asks(c, t))) {
 			link = &t->next_attended;
 		} else {
 			*link = t->next_attended;

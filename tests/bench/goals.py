@@ -14,14 +14,19 @@ RUNS = {  # name: (workload, rate, rounds where they are not those of the comman
     RUN_TIME: ("busy", "1000", 31),
 }
 AT_MOST, AT_LEAST = "<=", ">="
-FIGURES = (  # title, run, key, how it is printed, goal
-    ("1 kHz, 1 busy thread: CPU %", "busy", "cpu_pct", "%.2f", (AT_MOST, 1.5)),
-    ("1 kHz, 8 busy threads: CPU %", "threads", "cpu_pct", "%.2f", (AT_MOST, 2)),
-    ("1 kHz, 400 frames deep: CPU %", "deep", "cpu_pct", "%.2f", (AT_MOST, 2)),
+# What the goals for CPU take the bare loop to cost, in % of a core: they count 11 us for
+# a wake-up, which takes 25 to 40 on a virtual machine.
+LOOP, LOOP_10_KHZ = 1.1, 12
+FIGURES = (  # title, run, key, how it is printed, goal and the loop that it assumes
+    ("1 kHz, 1 busy thread: CPU %", "busy", "cpu_pct", "%.2f", (AT_MOST, 1.5, LOOP)),
+    ("1 kHz, 8 busy threads: CPU %", "threads", "cpu_pct", "%.2f", (AT_MOST, 2, LOOP)),
+    ("1 kHz, 400 frames deep: CPU %", "deep", "cpu_pct", "%.2f", (AT_MOST, 2, LOOP)),
     ("1 kHz, 1 busy and 200 waiting: CPU %", "waiting", "cpu_pct", "%.2f",
-     (AT_MOST, 1.7)),
-    ("1 kHz, 1,000 threads, few run: CPU %", "crowd", "cpu_pct", "%.2f", (AT_MOST, 3)),
-    ("10 kHz, 1 busy thread: CPU %", "10 kHz", "cpu_pct", "%.2f", (AT_MOST, 14)),
+     (AT_MOST, 1.7, LOOP)),
+    ("1 kHz, 1,000 threads, few run: CPU %", "crowd", "cpu_pct", "%.2f",
+     (AT_MOST, 3, LOOP)),
+    ("10 kHz, 1 busy thread: CPU %", "10 kHz", "cpu_pct", "%.2f",
+     (AT_MOST, 14, LOOP_10_KHZ)),
     ("10 kHz: ticks, % of the bare loop's", "10 kHz", "ticks_pct", "%.1f",
      (AT_LEAST, 98)),
     ("-F max, 1 shallow thread: samples a second", "max", "got_hz", "%.0f",
@@ -41,13 +46,18 @@ FIGURES = (  # title, run, key, how it is printed, goal
 )
 
 
-def verdict(value, goal):
+def verdict(value, loop, goal):
+    """Where a goal for CPU is missed, also how it stands to the loop of this machine."""
     if value is None:
         return "not measured"
     if goal is None:
         return ""
-    how, bound = goal
-    return "met" if (value <= bound if how == AT_MOST else value >= bound) else "MISSED"
+    how, bound, *assumed = goal
+    if value <= bound if how == AT_MOST else value >= bound:
+        return "met"
+    if not assumed or not loop:
+        return "MISSED"
+    return "MISSED (%.2f times the loop, for %.2f)" % (value / loop, bound / assumed[0])
 
 
 def add_derived(table):
@@ -65,5 +75,5 @@ def lines(table):
     for title, run, key, form, goal in FIGURES:
         values = [table[run].get(arm, {}).get(key) for arm in ("pystack", "sleep loop")]
         shown = ["" if value is None else form % value for value in values]
-        yield (title, "%s %.8g" % goal if goal else "", *shown,
-               verdict(values[0], goal))
+        yield (title, "%s %.8g" % goal[:2] if goal else "", *shown,
+               verdict(*values, goal))
