@@ -243,26 +243,50 @@ stopped" ]
     collapsed | grep -q ';in_work ('
 }
 
-# A Python that has it: PYSTACK_TEST_TORCH names one.
-python_with_torch() {
-    local version path
-    for path in ${PYSTACK_TEST_TORCH-} $(pythons | cut -d' ' -f2); do
-        ! "$path" -c 'import torch' 2>/dev/null || { echo "$path"; return; }
+# A Python that has it: PYSTACK_TEST_LIBRARIES names one.
+python_with() { # module
+    local path
+    for path in ${PYSTACK_TEST_LIBRARIES-} $(pythons | cut -d' ' -f2); do
+        ! "$path" -c "import $1" 2>/dev/null || { echo "$path"; return; }
     done
     return 1
 }
 
-@test "PyTorch's data loader, whose workers set such handlers" {
-    local python options
-    python=$(python_with_torch) || skip "no Python with PyTorch (PYSTACK_TEST_TORCH)"
-    "$python" "$apps/loader.py" 2 > bare
+# Real libraries, recorded as a thread in each way to copy: the program's output and status
+# are as without us, and the function is found in the files "f".
+is_as_bare() { # function status python argument...
+    local function=$1 expected=$2 options
+    shift 2
+    run -"$expected" --separate-stderr "$@"
+    echo "$output" > bare
     for options in --copy=syscall --copy=fast\ --warmup=0s --copy=fast\ --warmup=200ms; do
-        record -F 200 --isolation=thread $options -o f -- "$python" "$apps/loader.py" 2 \
-            > out 2> messages
-        echo "# $options: $(tail -n 1 messages)" >&3
-        cmp bare out
-        [ "$("$PYSTACK" script -i f | grep -c __getitem__)" -gt 0 ]
+        rm -f f
+        run -"$expected" --separate-stderr record -F 200 --isolation=thread $options \
+            -o f -- "$@"
+        echo "# $options: $(tail -n 1 <<< "$stderr")" >&3
+        [ "$output" = "$(cat bare)" ]
+        [ "$("$PYSTACK" script -i f | grep -c "$function")" -gt 0 ]
     done
+}
+
+@test "PyTorch's data loader, whose workers set such handlers" {
+    local python
+    python=$(python_with torch) || skip "no Python with PyTorch (PYSTACK_TEST_LIBRARIES)"
+    is_as_bare __getitem__ 0 "$python" "$apps/loader.py" 2
     "$PYSTACK" report -i f --stats > stats
     echo "# $(grep -c 'taken over by .*torch' stats) taken over" >&3
+}
+
+@test "absl, which turns faulthandler on; a fault ends the program as it would" {
+    local python
+    python=$(python_with absl) || skip "no Python with absl (PYSTACK_TEST_LIBRARIES)"
+    ulimit -c 0
+    is_as_bare in_work 139 "$python" "$apps/absl-app.py" 0.6
+    [[ "$stderr" == *"Fatal Python error: Segmentation fault"*"absl-app.py"* ]]
+}
+
+@test "gRPC, whose threads of C call Python" {
+    local python
+    python=$(python_with grpc) || skip "no Python with gRPC (PYSTACK_TEST_LIBRARIES)"
+    is_as_bare in_handler 0 "$python" "$apps/grpc-calls.py" 600
 }
