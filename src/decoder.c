@@ -1162,9 +1162,8 @@ void decoder_end_unsaid(struct decoder *d)
 
 		if (!t->has_so_far)
 			continue;
-		/* The ticks behind the last cut are not known. */
-		if (p.first > d->base)
-			p.first = d->base;
+		/* The ticks behind the last cut are not known, those before it written. */
+		p.first = d->base;
 		if (t->accounted && p.first < t->account.tick)
 			p.first = t->account.tick;
 		if (t->open && p.first < t->run.first + t->run.ticks)

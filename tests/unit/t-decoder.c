@@ -132,9 +132,10 @@ static void test_unsaid(void)
 	session_begin(&s, PY_LINES_LOCATIONS);
 	add_prelude(&in);
 	add_record(&in, REC_THREAD, "uuuu", U(2), U(78), U(0x8000), U(0));
-	add_run(&in, 1, 1, 1, 0, 0, 10);
-	add_run(&in, 2, 1, 1, 0, 0, 10);
-	for (uint64_t thread = 1; thread <= 2; thread++)
+	add_record(&in, REC_THREAD, "uuuu", U(3), U(79), U(0x9000), U(0));
+	for (uint64_t thread = 1; thread <= 3; thread++)
+		add_run(&in, thread, 1, 1, 0, 0, 10);
+	for (uint64_t thread = 1; thread <= 3; thread++)
 		add_record(&in, REC_CPU, "uuuuuuu", thread, U(4), U(400), U(4),
 			U(REC_CPU_SO_FAR), U(0), U(0));
 	add_record(&in, REC_CPU, "uuuuuuu", U(1), U(10), U(1000), U(5),
@@ -148,6 +149,8 @@ static void test_unsaid(void)
 	tap_ok(has_line(buf_text(&out), "cpu 1 tick 10 ns 1000 runs 5") &&
 			has_line(buf_text(&out), "cpu 2 tick 10 ns 2000 runs 6"),
 		"the last ones count");
+	tap_ok(has_line(buf_text(&out), "cpu 3 tick 10 ns 400 runs 4"),
+		"also one from before the last cut, where that is");
 	tap_ok(!has_line(buf_text(&out), "cpu 1 tick 4 ns 400 runs 4") &&
 			!has_line(buf_text(&out), "cpu 2 tick 4 ns 400 runs 4"),
 		"those that others follow do not");
