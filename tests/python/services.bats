@@ -46,9 +46,10 @@ start_service() { # way command...
     fi
 }
 
-# What a recorder started; its task may be a child of it too.
+# What a recorder started, once it is one; its task may be a child of it too.
 command_of() { # recorder
     local pid
+    grep -qx pystack "/proc/$1/comm" || return
     for pid in $(pgrep -P "$1"); do
         grep -qx pystack "/proc/$pid/comm" || { echo "$pid"; return; }
     done
