@@ -132,6 +132,7 @@ struct decoder {
 	uint32_t stop_number;
 	uint32_t cut_served;
 	int64_t clock_offset;
+	uint64_t told_ns; /* end of the last strata or gap */
 	uint32_t phase;
 	bool trusts_gc;
 
@@ -839,6 +840,7 @@ static void get_ticks(struct decoder *d, struct varint_reader *v)
 	t.late = d->late;
 	if (v->bad)
 		return;
+	d->told_ns = t.start_ns + t.length_ns * t.count;
 	file_writer_ticks(d->writer, &t);
 	settle(d, t.first + t.count);
 	if (d->clock_offset != 0) {
@@ -926,8 +928,10 @@ static void get_gap(struct decoder *d, struct varint_reader *v)
 	g.from_ns = varint_get(v);
 	g.to_ns = varint_get(v);
 	g.reason = varint_get_max(v, 255);
-	if (!v->bad)
-		file_writer_gap(d->writer, &g);
+	if (v->bad)
+		return;
+	d->told_ns = g.to_ns;
+	file_writer_gap(d->writer, &g);
 }
 
 static void write_phase(struct decoder *d, uint64_t tick)
@@ -1154,15 +1158,31 @@ void decoder_close_runs(struct decoder *d)
 	close_all_runs(d);
 }
 
-void decoder_end_unsaid(struct decoder *d)
+/* From the end of what was told on. */
+static void tell_untold(struct decoder *d, int64_t now_ns)
 {
+	struct file_gap g = {
+		.segment = d->segment,
+		.from_ns = d->told_ns,
+		.to_ns = (uint64_t)(now_ns + d->clock_offset),
+		.reason = REC_GAP_UNTOLD,
+	};
+
+	if (d->told_ns != 0 && d->clock_offset != 0 && g.to_ns > g.from_ns)
+		file_writer_gap(d->writer, &g);
+}
+
+void decoder_end_unsaid(struct decoder *d, int64_t now_ns)
+{
+	tell_untold(d, now_ns);
 	for (size_t i = 0; i < d->thread_count; i++) {
 		struct thread *t = &d->threads[i];
 		struct pending p = t->so_far;
 
 		if (!t->has_so_far)
 			continue;
-		/* The ticks behind the last cut are not known, those before it written. */
+		/* The ticks behind the last cut are not known, those before it written.
+		 */
 		p.first = d->base;
 		if (t->accounted && p.first < t->account.tick)
 			p.first = t->account.tick;

@@ -72,9 +72,10 @@ const char *decoder_owner(const struct decoder *d, size_t which);
 int64_t decoder_feed(struct decoder *d, const uint8_t *bytes, size_t size,
 	bool *ret_cut, struct err *err);
 
-/* No more records come, and the task, a thread of the program, had no time for its last
- * ones: the accounts that it sent for this case count. */
-void decoder_end_unsaid(struct decoder *d);
+/* No more records come, and the sampler had no time for its last ones, as a thread that
+ * ended with its program: the accounts that it sent for this case count, and the time
+ * up to now, as clock_real_ns() has it, is a gap. */
+void decoder_end_unsaid(struct decoder *d, int64_t now_ns);
 
 /* Write the runs that may still grow: before every flush of the file. */
 void decoder_close_runs(struct decoder *d);

@@ -773,9 +773,8 @@ int follow_end(
 	(void)follow_drain(f, &cut, &ignored);
 	if (f->next != NULL)
 		follow_move_now(f);
-	if (f->thread &&
-		__atomic_load_n(&f->ring.header->state, __ATOMIC_ACQUIRE) != RING_LEFT)
-		decoder_end_unsaid(f->decoder);
+	if (__atomic_load_n(&f->ring.header->state, __ATOMIC_ACQUIRE) != RING_LEFT)
+		decoder_end_unsaid(f->decoder, clock_real_ns());
 	decoder_close_runs(f->decoder);
 	read_counters(f);
 	if (f->attached && !out) {

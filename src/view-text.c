@@ -203,6 +203,7 @@ static const char *gap_text(const struct model_segment *s, int gap)
 		[REC_GAP_PARKED] = "with the recorder silent",
 		[REC_GAP_STOPPED] = "stopped by a signal",
 		[REC_GAP_DISABLED] = "with sampling off",
+		[REC_GAP_UNTOLD] = "at the end untold, as the sampler ended too",
 	};
 	const char *isolation = model_attribute(s, "isolation");
 

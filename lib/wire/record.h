@@ -153,6 +153,7 @@ enum record_gap {
 	REC_GAP_PARKED,     /* the recorder was silent */
 	REC_GAP_STOPPED,    /* the program was stopped by a signal */
 	REC_GAP_DISABLED,   /* sampling was off, by order */
+	REC_GAP_UNTOLD,     /* never sent: the sampler ended before it could */
 	REC_GAP_COUNT,
 };
 

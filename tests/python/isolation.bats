@@ -286,6 +286,28 @@ parked() { # more than that many ns
     awk '/missed/ { n = $1 } END { exit !(n < 500) }' stats
 }
 
+# Now and then there is next to nothing to be told.
+@test "what a thread could not tell as its program was killed is said" {
+    local i untold=
+    for i in 1 2 3 4 5; do
+        rm -f ready f
+        "$PYSTACK" record -q --isolation=thread -F 500 -o f -- \
+            /usr/bin/python3 "$apps/isolated.py" threads 60 ready > out &
+        recorder=$!
+        wait_until 30 test -e ready
+        program=$(pgrep -P $recorder -f isolated.py | head -n 1)
+        wait_until 30 has_function f in_main
+        kill -KILL $program
+        wait $recorder || [ $? -eq 137 ]
+        recorder= program=
+        untold=$("$PYSTACK" report -i f |
+            grep -E '^#   0\.[0-9]+ s at the end untold, as the sampler ended too') ||
+            continue
+        break
+    done
+    [ -n "$untold" ]
+}
+
 recorder_is_killed() { # python way
     rm -f beat stop out f
     if [ "$2" = spawn ]; then

@@ -141,16 +141,19 @@ static void test_unsaid(void)
 	add_record(&in, REC_CPU, "uuuuuuu", U(1), U(10), U(1000), U(5),
 		U(REC_CPU_SO_FAR), U(0), U(0));
 	add_record(&in, REC_CPU, "uuuu", U(2), U(10), U(2000), U(6));
+	add_record(&in, REC_CLOCK, "uu", U(5000), U(1000));
 	add_ticks(&in, 0, 10);
 	add_record(&in, REC_CUT, "uu", U(10), U(6000));
 	tap_is(feed(&s, in.data, in.size), (int64_t)in.size, "accounts so far");
-	decoder_end_unsaid(s.d);
+	decoder_end_unsaid(s.d, 2000);
 	session_end(&s, &out);
 	tap_ok(has_line(buf_text(&out), "cpu 1 tick 10 ns 1000 runs 5") &&
 			has_line(buf_text(&out), "cpu 2 tick 10 ns 2000 runs 6"),
 		"the last ones count");
 	tap_ok(has_line(buf_text(&out), "cpu 3 tick 10 ns 400 runs 4"),
 		"also one from before the last cut, where that is");
+	tap_ok(has_line(buf_text(&out), "gap 1 from 1100 to 6000 reason 4"),
+		"what nobody told of is a gap");
 	tap_ok(!has_line(buf_text(&out), "cpu 1 tick 4 ns 400 runs 4") &&
 			!has_line(buf_text(&out), "cpu 2 tick 4 ns 400 runs 4"),
 		"those that others follow do not");
