@@ -30,6 +30,7 @@ enum {
 	DRAIN_BYTES = 256 << 10,
 	RELEASE_BYTES = 64 << 10,
 	LEAVE_WAIT_MS = 5000,
+	START_WAIT_MS = 1000,
 	MAX_ATTRIBUTES = 4096,
 	COUNTERS_S = 5,
 };
@@ -645,6 +646,20 @@ bool follow_has_left(const struct follow *f)
 		return f->task_gone ||
 		       proc_thread_is_over(f->pid, f->task, f->start_ticks);
 	return f->task_gone || (f->task_pidfd >= 0 && poll(&p, 1, 0) > 0);
+}
+
+bool follow_await_start(const struct follow *f)
+{
+	int64_t end = clock_monotonic_ns() + START_WAIT_MS * 1000000ll;
+
+	while (!follow_has_left(f)) {
+		if (__atomic_load_n(&f->ring.header->state, __ATOMIC_ACQUIRE) >
+				RING_OFFERED ||
+			clock_monotonic_ns() > end)
+			return true;
+		clock_sleep_ns(200000);
+	}
+	return false;
 }
 
 enum ring_leave follow_why_left(const struct follow *f, int *ret_detail)

@@ -114,6 +114,11 @@ void follow_close_runs(struct follow *f);
  */
 bool follow_timer_news(struct follow *f, struct buf *words);
 
+/* Wait until the sampler has taken its orders, has left, or had its time (1 s): from
+ * then on the program's handlers are not touched any more.  Returns whether it stays.
+ */
+bool follow_await_start(const struct follow *f);
+
 /* Has the task left? */
 bool follow_has_left(const struct follow *f);
 enum ring_leave follow_why_left(const struct follow *f, int *ret_detail);

@@ -521,6 +521,9 @@ static int attach_first(struct recorder *r, pid_t named)
 
 	if (code != 0)
 		return attach_refused(pid, "record", code, err.text);
+	/* Why it has left is said when it is found to. */
+	if (!follow_await_start(p->follow))
+		return STATUS_OK;
 	proc_describe(pid, what, sizeof(what));
 	if (r->o->sampling.spin)
 		msg_info(

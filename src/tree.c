@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/buf.h"
 #include "base/clock.h"
@@ -136,19 +137,36 @@ struct tree_process *tree_add(struct tree *t, pid_t pid, struct tree_process *pa
 	return p;
 }
 
-/* The latest process of that number, whether it lives or not. */
+/* The latest process of that number, whether it lives or not; NULL when the number is a
+ * stranger's by now. */
 static struct tree_process *latest(struct tree *t, pid_t pid)
 {
 	for (size_t i = t->count; i-- > 0;)
 		if (t->list[i]->pid == pid)
-			return t->list[i];
+			return t->list[i]->reused ? NULL : t->list[i];
 	return NULL;
+}
+
+/* A stranger was made under this number: what had it has ended, and what the stranger
+ * makes is none of ours. */
+static void give_up_number(struct tree *t, pid_t pid)
+{
+	struct tree_process *p = latest(t, pid);
+
+	if (p == NULL || tree_lives(p))
+		return;
+	p->reused = true;
+	if (p->follow == NULL)
+		p->state = TREE_GONE;
 }
 
 void tree_add_made(struct tree *t, pid_t pid, pid_t parent)
 {
 	struct tree_process *from = latest(t, parent), *p;
 
+	/* The first process is this one's child. */
+	if (from == NULL && parent != getpid())
+		give_up_number(t, pid);
 	if (from == NULL || tree_add(t, pid, from) != NULL)
 		return;
 	/* It has ended meanwhile, as the first half of a daemon's start does; it may
@@ -220,11 +238,10 @@ void tree_scan(struct tree *t, int64_t now)
 
 		if (p->state == TREE_GONE)
 			continue;
-		if (p->follow == NULL && !tree_lives(p)) {
+		if (tree_lives(p))
+			scan_children(t, p);
+		else if (p->follow == NULL)
 			p->state = TREE_GONE;
-			continue;
-		}
-		scan_children(t, p);
 	}
 	t->scan_took_ns = clock_monotonic_ns() - now;
 }

@@ -45,6 +45,7 @@ struct tree_process {
 	unsigned tries;    /* attaching failed so often */
 	unsigned children; /* so many were seen */
 	bool brief;        /* only the kernel's news told of it */
+	bool reused;       /* it has ended, and a stranger has its number */
 	bool filtered;     /* a seccomp filter has killed its task */
 	bool ours;         /* a sampler task, not to be counted */
 	bool needed;       /* for tree.c */
@@ -69,7 +70,8 @@ void tree_done(struct tree *t);
  * as it is. */
 struct tree_process *tree_add(struct tree *t, pid_t pid, struct tree_process *parent);
 
-/* Process `parent`, if it is one of the tree, has made pid; both may have ended. */
+/* Process `parent` has made pid, which is of the tree if it is; both may have ended.
+ * All such news are to be told, in their order: numbers are used again. */
 void tree_add_made(struct tree *t, pid_t pid, pid_t parent);
 
 /* The process that lives under this number, NULL when none is known. */

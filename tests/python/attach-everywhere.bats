@@ -82,21 +82,24 @@ of_another_user() { # python
     # While it is recorded: the task has the program's user, and no privileges.
     "$PYSTACK" record -q -o f -p $pid &
     local recorder=$!
-    wait_until 20 task_below $pid || return
-    task=$(task_below $pid)
-    wait_until 20 grep -q '^NoNewPrivs:[[:space:]]*1' "/proc/$task/status" || return
-    grep -E '^Uid|^CapEff' "/proc/$task/status" > of_task
+    wait_until 20 sampler_of $pid || return
+    task=$(sampler_of $pid)
+    wait_until 20 grep -q '^NoNewPrivs:[[:space:]]*1' "$task/status" || return
+    grep -E '^Uid|^CapEff' "$task/status" > of_task
     kill -INT $recorder
     wait $recorder || return
     grep -qE '^Uid:\s+65534\s+65534' of_task && grep -qE '^CapEff:\s+0+$' of_task || return
     ends_well
 }
 
-# The sampler task that is a child of the process.
-task_below() {
-    local child
+# The folder of the sampler: a task that is a child of the process, or a thread of it.
+sampler_of() {
+    local child folder
     for child in $(cat "/proc/$1"/task/*/children 2>/dev/null); do
-        [ "$(cat "/proc/$child/comm" 2>/dev/null)" != pystack ] || { echo "$child"; return; }
+        set -- "$@" "/proc/$child"
+    done
+    for folder in "${@:2}" "/proc/$1"/task/*; do
+        [ "$(cat "$folder/comm" 2>/dev/null)" != pystack ] || { echo "$folder"; return; }
     done
     return 1
 }

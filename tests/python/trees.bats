@@ -296,6 +296,42 @@ count_told() { # way
 }
 
 # The samplers' tasks count as well: the program is to have the room that it has without.
+# A shell of the given number; it makes a Python.  False: another process had the number.
+start_as() { # number file
+    echo $(($1 - 1)) > /proc/sys/kernel/ns_last_pid
+    bash -c 'read -r _ < "$1.begin"
+        /usr/bin/python3 -c "import time; time.sleep(60)" & echo $! > "$1.pid"; wait' \
+        stranger "$2" &
+    stranger=$!
+    [ $stranger -eq "$1" ] || { end_process $stranger; return 1; }
+}
+
+@test "a stranger that gets the number of a process that has ended is not recorded" {
+    requires_root
+    [ -w /proc/sys/kernel/ns_last_pid ] || skip "no ns_last_pid in this kernel"
+    local recorder stranger python
+    mkfifo s.begin
+    "$PYSTACK" record -q -o f -- /usr/bin/python3 "$apps/numbers.py" 2> err &
+    recorder=$!
+    wait_until 30 test -e gone
+    # The recorder has seen the end of that process when its list of all is read anew.
+    wait_until 30 has_function f '<module>'
+    wait_until 30 start_as "$(cat gone)" s
+    echo go > s.begin
+    wait_until 30 test -s s.pid
+    python=$(cat s.pid)
+    touch go
+    wait_until 30 has_function f in_later_child
+    wait $recorder
+    end_process $stranger
+    kill -KILL "$python"
+    "$PYSTACK" report --header-only -i f > header
+    grep -E '^# [a-z]+ed process' header
+    [ "$(grep -cE '^# [a-z]+ed (to )?process [0-9]+' header)" -eq 2 ]
+    ! grep -E "process $python:" header || false
+    ! grep -q "$python" err || false
+}
+
 @test "a narrow limit on tasks: children are not followed, and all can be made" {
     local folder cgroup way pid recorder
     [ "$(id -u)" = 0 ] || skip "needs root"

@@ -103,6 +103,37 @@ static void test_made(void)
 	tree_done(&t);
 }
 
+/* Numbers of processes are used again, where many are made within minutes. */
+static void test_reused(void)
+{
+	enum { STRANGER = 1 << 30 };
+	struct tree t;
+	int ends[2];
+
+	tree_init(&t);
+	(void)tree_add(&t, getpid(), NULL);
+	pid_t gone = start_child(&ends[0]);
+
+	tree_add_made(&t, gone, getpid());
+	end_child(gone, &ends[0]);
+	pid_t early = start_child(&ends[0]), late = start_child(&ends[1]);
+
+	tree_add_made(&t, early, gone);
+	tap_ok(tree_find(&t, early) != NULL, "what one that has ended had made");
+	tree_add_made(&t, gone, STRANGER);
+	tree_add_made(&t, late, gone);
+	tap_ok(tree_find(&t, late) == NULL && tree_find(&t, gone) == NULL,
+		"not what a stranger makes who has its number now");
+	tree_add_made(&t, early, STRANGER);
+	tap_ok(tree_find(&t, early) != NULL, "one that lives keeps its number");
+	tree_add_made(&t, late, getpid());
+	tap_ok(tree_find(&t, late) != NULL, "and the number may come back");
+	/* The later one has the other's pipe, too. */
+	end_child(late, &ends[1]);
+	end_child(early, &ends[0]);
+	tree_done(&t);
+}
+
 /* Of many that have ended, those with something to tell stay. */
 static void test_forget(void)
 {
@@ -163,6 +194,7 @@ int main(void)
 {
 	test_scan();
 	test_made();
+	test_reused();
 	test_forget();
 	test_events();
 	return tap_done();
