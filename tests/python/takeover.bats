@@ -135,7 +135,7 @@ syscall:SIGSEGV=$taker" ]
     local copy
     for copy in syscall auto; do
         record_taker /usr/bin/python3 syscall --copy=$copy
-        echo "libc SIGSEGV" > take
+        echo "libc SIGSEGV" > new-take && mv new-take take
         wait_until $DEADLINE test -s taken
         [ "$(cat taken)" = 100 ]
         ends_well
