@@ -92,6 +92,7 @@ is_not_mapped() {
     while read -r version path; do
         start_healthy "$path" busy
         mappings $program > maps
+        rm -f f
         "$PYSTACK" record -F 500 -o f -p $program 2> err &
         recorder=$!
         wait_until 20 has_samples f

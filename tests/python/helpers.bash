@@ -115,7 +115,7 @@ wait_until() {
 }
 
 is_recorded_or_not() { # recorder messages
-    grep -q "recording process" "$2" || ! is_running "$1"
+    grep -qs "recording process" "$2" || ! is_running "$1"
 }
 
 # Attach to $program, which waits for a file `go` until it is recorded, and wait for both;
@@ -123,6 +123,8 @@ is_recorded_or_not() { # recorder messages
 record_from_go() { # file option...
     local recorder recorded=0 messages=$1
     shift
+    # What a recorder before this one has said is not to be read.
+    rm -f "$messages"
     "$PYSTACK" record "$@" -p "$program" 2> "$messages" &
     recorder=$!
     wait_until 30 is_recorded_or_not $recorder "$messages" || return

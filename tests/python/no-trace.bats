@@ -55,6 +55,7 @@ has_no_task() {
 }
 
 start_attached() { # option...
+    rm -f err
     "$PYSTACK" record -F 1000 -o f "$@" -p $program 2> err &
     recorder=$!
     wait_until 30 has_line err 'Ctrl-C ends it'
