@@ -5,6 +5,7 @@ load helpers
 
 setup() {
     cd "$BATS_TEST_TMPDIR"
+    requires_task "what a task of its own could leave; of a thread see isolation.bats"
 }
 
 teardown() {
