@@ -110,8 +110,8 @@ struct thread {
 	bool coarse;       /* the account is that of stat: CPU time in clock ticks */
 	bool look;         /* has to be looked at when the window ends */
 	bool ask;          /* its CPU time says that it runs without the GIL at times */
-	bool untried;      /* or it is new, and may: asked so often, it did not run */
-	uint8_t vain;
+	bool untried;      /* it is new: nobody has looked at its CPU time yet */
+	uint8_t vain;      /* so often it has been asked all the same */
 	bool ran; /* was it on a CPU when its state was read last, at asked_ns? */
 	int64_t ask_until; /* till then it may run without the GIL */
 	int64_t asked_ns;
@@ -365,7 +365,7 @@ struct core {
 	int64_t part_ns;
 	uint32_t asked;    /* threads, in this tick */
 	bool ask_all;      /* they are few enough */
-	int64_t vain_room; /* for questions to new ones that do not run */
+	int64_t vain_room; /* for questions to those that are untried, ns */
 
 	/* The interpreter. */
 	uint32_t pthread_tid_offset; /* 0: not found yet */
