@@ -2,6 +2,7 @@
 # Attaching to Pythons whose file is not what it was, has no symbols, or holds more than a
 # Python: what can be found is recorded truly, of the rest it is said why not.
 load helpers
+load parked
 
 setup() {
     cd "$BATS_TEST_TMPDIR"
@@ -26,26 +27,6 @@ is_true() {
     collapsed -i f --per-thread > stacks
     python3 "$here/compare-parked.py" io/truth stacks || return
     "$tools/attach-cycles" $program 5
-}
-
-ends_well() {
-    local status=0
-    touch io/stop
-    wait $program || status=$?
-    program=
-    [ $status -eq 0 ] || { echo "the program ended with $status"; return 1; }
-}
-
-check_each() { # function, called with a python
-    local version path count=0
-    while read -r version path; do
-        run "$1" "$path"
-        echo "# $version: ${lines[0]-}" >&3
-        [[ "${lines[0]-}" != without\ * ]] || continue
-        [ "$status" -eq 0 ] || { echo "$version: $output"; return 1; }
-        count=$((count + 1))
-    done < <(some_pythons)
-    [ $count -gt 0 ] || skip "no such CPython found"
 }
 
 of_python() { # python variable

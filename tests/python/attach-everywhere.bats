@@ -3,6 +3,7 @@
 # from outside and from within: every function, file and line is right, and afterwards all
 # is as it was.
 load helpers
+load parked
 
 setup() {
     cd "$BATS_TEST_TMPDIR"
@@ -51,25 +52,6 @@ is_true_of() { # pid
     collapsed -i f --per-thread > stacks
     python3 "$here/compare-parked.py" io/truth stacks || return
     "$tools/attach-cycles" "$1" 5
-}
-
-ends_well() {
-    local status=0
-    touch io/stop
-    wait $program || status=$?
-    program=
-    [ $status -eq 0 ] || { echo "the program ended with $status"; return 1; }
-}
-
-check_each() { # function, called with a python
-    local version path count=0
-    while read -r version path; do
-        run "$1" "$path"
-        echo "# $version: ${lines[0]-}" >&3
-        [ "$status" -eq 0 ] || { echo "$version: $output"; return 1; }
-        count=$((count + 1))
-    done < <(some_pythons)
-    [ $count -gt 0 ] || skip "no CPython 3.8 to 3.15 found"
 }
 
 # --- other users ---

@@ -75,6 +75,7 @@ EXTRA_DIST += \
 	tests/python/helpers.bash \
 	tests/python/judge-shares.py \
 	tests/python/judge-time.py \
+	tests/python/parked.bash \
 	tests/python/record-in-mode.sh
 if HAVE_BATS
 TESTS += $(python_tests)
