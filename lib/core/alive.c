@@ -197,13 +197,19 @@ static bool is_last_thread(struct core *c)
 
 static void check_threads(struct core *c, int64_t now)
 {
+	uint64_t word;
+
 	if (now - c->mm_checked_ns < MM_CHECK_NS)
 		return;
 	c->mm_checked_ns = now;
 	if (is_last_thread(c))
 		task_leave(c, RING_LEAVE_EXITED, 0);
-	if (c->rights != 0 && read_rights(c) != c->rights)
-		task_leave(c, RING_LEAVE_RIGHTS, 0);
+	if (c->rights == 0 || read_rights(c) == c->rights)
+		return;
+	/* Where they include those to read memory, that is what is told. */
+	copy_forget(c);
+	(void)load64(c, c->options.runtime, &word);
+	task_leave(c, RING_LEAVE_RIGHTS, 0);
 }
 
 /* Does the program still have this memory? */
