@@ -849,8 +849,15 @@ static void attach_to_found(struct recorder *r, struct tree_process *p, uint64_t
 	if (code != -ESRCH || p->reason[0] == '\0')
 		(void)snprintf(p->reason, sizeof(p->reason), "%s",
 			code == -EPERM || code == -EACCES ? "not permitted" : err.text);
-	if (code == -EPERM || code == -EACCES || ++p->tries >= MOST_TRIES)
-		p->state = TREE_LEFT;
+	if (code != -EPERM && code != -EACCES && ++p->tries < MOST_TRIES)
+		return;
+	p->state = TREE_LEFT;
+	if (p->segment == 0 || code == -ESRCH)
+		return;
+	/* Of others the end tells. */
+	msg_info("process %d (%s) is not recorded any more: %s", (int)p->pid, p->what,
+		p->reason);
+	p->reason[0] = '\0';
 }
 
 /* May a hello yet come from a Python? */
