@@ -419,7 +419,7 @@ bool cpu_runs_inside(struct core *c, struct thread *t)
 
 /* Ticks seen running since the last checkpoint, those of the open run included.
  * With the tick in hand, if it is already part of the run. */
-static uint64_t running_ticks(struct core *c, const struct thread *t)
+static uint64_t running_ticks(const struct core *c, const struct thread *t)
 {
 	uint64_t open =
 		t->in_run && (t->state & REC_RUNNING) != 0 ? c->tick - t->run_first : 0;
@@ -627,6 +627,13 @@ void cpu_checkpoint_all(struct core *c)
 	}
 }
 
+/* Is there more to say of it than its last checkpoint?  Also that ticks saw it ready to
+ * run, and it got no CPU. */
+static bool has_news(const struct core *c, const struct thread *t)
+{
+	return t->cpu_ns != t->checkpoint_cpu_ns || running_ticks(c, t) != 0;
+}
+
 /* Also what no tick saw: this is the last word on the time until now. */
 void cpu_settle(struct core *c)
 {
@@ -636,7 +643,7 @@ void cpu_settle(struct core *c)
 		if (t->id == 0)
 			continue;
 		(void)last_look(c, t);
-		if (t->cpu_ns != t->checkpoint_cpu_ns)
+		if (has_news(c, t))
 			send_checkpoint(c, t);
 	}
 	c->window_ns = c->now_ns;
@@ -653,7 +660,7 @@ void cpu_say_so_far(struct core *c)
 		/* Not to be taken for a look at the end of a window. */
 		struct thread t = c->threads[i];
 
-		if (t.id != 0 && read_account(c, &t) && t.cpu_ns != t.checkpoint_cpu_ns)
+		if (t.id != 0 && read_account(c, &t) && has_news(c, &t))
 			(void)put_account(c, &t, REC_CPU_SO_FAR);
 	}
 	loop_count_cpu(c);

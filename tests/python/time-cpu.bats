@@ -96,3 +96,29 @@ wakes() { # python
 @test "work for 1 ms at each multiple of 10 is seen, and not what comes after it" {
     with_each some_pythons wakes
 }
+
+# Ready to run with the GIL, it looks as if it ran; what each file ends with is ticks that
+# the kernel's account has next to nothing for.
+@test "a program that gets next to no CPU time: none is made up, in no file" {
+    [ "$(nproc)" -ge 2 ] || skip "needs two CPUs"
+    local program hog before used shown cpu
+    cpu=$(taskset -cp $$ | sed 's/.*: //; s/[-,].*//')
+    taskset -c "$cpu" /usr/bin/python3 -c 'open("ready", "w").close()
+while True: pass' &
+    program=$!
+    wait_until 30 test -e ready
+    taskset -c "$cpu" /usr/bin/python3 -c 'while True: pass' &
+    hog=$!
+    renice -n 19 -p $program > renice.out
+    before=$(cut -d' ' -f1 "/proc/$program/schedstat")
+    record -q -F 500 --no-adaptive -d 2 --switch-output=0.15s -o f -p $program
+    used=$((($(cut -d' ' -f1 "/proc/$program/schedstat") - before) / 1000000))
+    end_process $program
+    end_process $hog
+    shown=$(for part in f.*; do
+        collapsed --event=cpu -i "$part"
+    done | awk '{ n += $NF } END { print int(n / 1000) }')
+    echo "# $shown ms of $used, in $(ls f.* | wc -l) files" >&3
+    [ "$used" -lt 500 ] || skip "it had $used ms of CPU time"
+    [ "$shown" -le $((used + 10)) ]
+}
