@@ -469,7 +469,7 @@ static void uncover(struct core *c, unsigned which, struct copy_action *a)
 	}
 }
 
-/* Are both still ours?  Who took one is told. */
+/* Are both still ours?  Who took one first is told. */
 static bool still_ours(struct core *c)
 {
 	static const uint32_t taken[] = { RING_COPY_TAKEN_SEGV, RING_COPY_TAKEN_BUS };
@@ -481,8 +481,9 @@ static bool still_ours(struct core *c)
 		if (action_get(i, &a) >= 0 && is_ours(k->page, &a))
 			continue;
 		both = false;
+		if ((k->flags & taken[i]) == 0)
+			k->owner[i] = a.handler;
 		k->flags |= taken[i];
-		k->owner[i] = a.handler;
 	}
 	return both;
 }
@@ -706,14 +707,32 @@ RARE static void go_fast(struct core *c, int64_t now)
 	tell(c);
 }
 
+/* Whoever takes one is likely to take the other one, a moment later. */
+static void look_for_the_other(struct core *c)
+{
+	struct copying *k = &c->copying;
+	uint32_t before = k->flags;
+
+	if (k->state != RING_COPY_BY_SYSCALL || k->page == 0 ||
+		(before & RING_COPY_FELL_BACK) == 0 ||
+		((before & RING_COPY_TAKEN_SEGV) != 0 &&
+			(before & RING_COPY_TAKEN_BUS) != 0))
+		return;
+	(void)still_ours(c);
+	if (k->flags != before)
+		tell(c);
+}
+
 void copy_look(struct core *c)
 {
 	struct copying *k = &c->copying;
 	struct copy_state *s;
 	int64_t now;
 
-	if (k->state != RING_COPY_WARMUP && k->state != RING_COPY_BY_LOAD)
+	if (k->state != RING_COPY_WARMUP && k->state != RING_COPY_BY_LOAD) {
+		look_for_the_other(c);
 		return;
+	}
 	s = state_of_page(k->page);
 	count(c, RING_COPY_FAULTS, s->faults - k->faults);
 	k->faults = s->faults;

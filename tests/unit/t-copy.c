@@ -540,6 +540,15 @@ static void test_states(void)
 	now = 1000;
 }
 
+static void give_back(unsigned which, int sig)
+{
+	struct sigaction back = { .sa_handler = SIG_DFL };
+
+	if (original[which] != 0)
+		back.sa_sigaction = (void (*)(int, siginfo_t *, void *))original[which];
+	(void)sigaction(sig, &back, NULL);
+}
+
 /* One takeover, in one state. */
 static void check_taken(int sig, bool fast)
 {
@@ -573,13 +582,31 @@ static void check_taken(int sig, bool fast)
 	end();
 	tap_is((int64_t)installed(sig), (int64_t)at((void *)foreign),
 		"who took it keeps it");
-	set(sig, SIG_DFL);
-	struct sigaction back = { .sa_handler = SIG_DFL };
-
-	if (original[which] != 0)
-		back.sa_sigaction = (void (*)(int, siginfo_t *, void *))original[which];
-	(void)sigaction(sig, &back, NULL);
+	give_back(which, sig);
 	tap_ok(as_at_first(), "the other one is as it was");
+}
+
+/* A look may fall between the two calls of a library. */
+static void test_both_taken(void)
+{
+	begin();
+	orders(RING_COPY_FAST, 0);
+	look();
+	set(SIGSEGV, foreign);
+	look();
+	told = 0;
+	set(SIGBUS, foreign);
+	look();
+	tap_ok(told == 1 && header.copy_owner[1] == at((void *)foreign) &&
+			(header.copy_flags & RING_COPY_TAKEN_BUS) != 0 &&
+			last_state == RING_COPY_BY_SYSCALL,
+		"who takes the second one later is told, too");
+	look();
+	tap_is(told, 1, "once");
+	end();
+	give_back(0, SIGSEGV);
+	give_back(1, SIGBUS);
+	tap_ok(as_at_first(), "and all is as it was");
 }
 
 static void test_no_handlers(void)
@@ -719,6 +746,7 @@ int main(void)
 	check_taken(SIGBUS, false);
 	check_taken(SIGSEGV, true);
 	check_taken(SIGBUS, true);
+	test_both_taken();
 	test_no_handlers();
 	test_intruder();
 	test_end();
