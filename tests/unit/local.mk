@@ -45,6 +45,7 @@ EXTRA_DIST += \
 	tests/unit/dump.h \
 	tests/unit/harmless.h \
 	tests/unit/offsets.h \
+	tests/unit/pythons.h \
 	tests/unit/records.h \
 	tests/unit/scratch.h \
 	tests/unit/tap.h \
