@@ -5,8 +5,8 @@
 /*
  * The whole core as a part of a test, which a sanitizer or valgrind can watch then: it
  * is started by core_call() in a process that was forked for it, and this one is the
- * recorder.  Two functions are replaced (--wrap of the linker), both in
- * lib/core/entry-x86-64.S:
+ * recorder.  Two functions are replaced (--wrap of the linker; alive_init() is where it
+ * is watched), both in lib/core/entry-x86-64.S:
  *
  *   arch_clone       makes a thread by pthread_create(), whichever kind was asked for,
  *                    as neither of the two follows a raw clone().  The core goes on in
@@ -20,6 +20,7 @@
 #include <limits.h>
 #include <poll.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <sys/mman.h>
@@ -35,6 +36,11 @@
 #include "decoder.h"
 #include "dump.h"
 #include "tap.h"
+
+#if defined(__SANITIZE_ADDRESS__) || TAP_HAS_FEATURE(address_sanitizer)
+#	include <sanitizer/asan_interface.h>
+#	define HOSTED_GUARDS
+#endif
 
 /* Memory that the process of the core shares with this one. */
 static inline void *hosted_shared(size_t bytes)
@@ -54,6 +60,7 @@ static inline void *hosted_shared(size_t bytes)
 struct hosted {
 	atomic_int tid;
 	atomic_bool unmapped; /* it asked for the arena to be unmapped, as a whole */
+	bool task;
 	pthread_t thread;
 	long (*run)(void *);
 	void *arg;
@@ -96,6 +103,9 @@ static inline void *hosted_thread(void *arg)
 {
 	struct hosted *h = arg;
 
+	/* As a task has it, whose root is its own. */
+	if (h->task && unshare(CLONE_FS) != 0)
+		return NULL;
 	atomic_store(&h->tid, (int)syscall(SYS_gettid));
 	(void)h->run(h->arg);
 	return NULL;
@@ -118,6 +128,7 @@ long __wrap_arch_clone(long flags, void *stack_top, long (*run)(void *), void *a
 		return -EINVAL;
 	if (flags == CORE_CLONE_FLAGS && hosted_no_tasks)
 		return -EPERM;
+	h->task = flags == CORE_CLONE_FLAGS;
 	h->run = run;
 	h->arg = arg;
 	if (pthread_attr_init(&attributes) != 0 ||
@@ -136,6 +147,38 @@ void __wrap_arch_unmap_exit(uint64_t address, uint64_t bytes, int status)
 	atomic_store(&hosted_of(args)->unmapped, bytes == CORE_ARENA_BYTES);
 	sys_exit(status);
 	__builtin_unreachable();
+}
+
+/* Behind each of the core's tables, as far as there is something: what a sanitizer is
+ * to take for nobody's. */
+static inline void hosted_guard(const void *table, size_t count, size_t size)
+{
+#ifdef HOSTED_GUARDS
+	uint64_t end = (uint64_t)(uintptr_t)table + count * size;
+
+	__asan_poison_memory_region((void *)(uintptr_t)end, -end % 4096);
+#else
+	(void)table;
+	(void)count;
+	(void)size;
+#endif
+}
+
+void __real_alive_init(struct core *c);
+void __wrap_alive_init(struct core *c);
+
+/* A function that comes when the tables are laid out. */
+void __wrap_alive_init(struct core *c)
+{
+	hosted_guard(c, 1, sizeof(*c));
+	hosted_guard(c->codes, MAX_CODES + 1, sizeof(*c->codes));
+	hosted_guard(c->nodes, MAX_NODES + 1, sizeof(*c->nodes));
+	hosted_guard(c->strings, MAX_STRINGS + 1, sizeof(*c->strings));
+	hosted_guard(c->kept, MAX_KEPT_BLOCKS + 1, sizeof(*c->kept));
+	for (int i = 0; i < 3; i++)
+		hosted_guard(
+			c->walks[i].space, MAX_STORED_FRAMES + 1, sizeof(struct frame));
+	__real_alive_init(c);
 }
 
 /* Fork a process that runs a function and ends with its result, at the latest with this
@@ -157,10 +200,10 @@ static inline pid_t hosted_fork(int (*run)(void *), void *arg)
 
 static inline int64_t hosted_deadline(void)
 {
-	return clock_monotonic_ns() + (tap_valgrind() ? 240 : 40) * 1000000000ll;
+	return clock_monotonic_ns() + (tap_valgrind() ? 90 : 40) * 1000000000ll;
 }
 
-enum { HOSTED_NAP_NS = 1000000, HOSTED_TYPES = 32, HOSTED_RING = RING_HEADER_BYTES };
+enum { HOSTED_NAP_NS = 1000000, HOSTED_TYPES = 32 };
 
 struct watch {
 	const struct core_args *args;
@@ -173,6 +216,7 @@ struct watch {
 	bool bad;                       /* a record that cannot be, err says which */
 	uint64_t records[HOSTED_TYPES]; /* of each type */
 	uint64_t gaps[REC_GAP_COUNT];   /* of each reason */
+	int socket;                     /* on which the core said hello, or -1 */
 	struct buf strings;             /* one behind the other */
 	int64_t until;
 };
@@ -329,11 +373,11 @@ static inline bool watch_take_hello(struct watch *w, int listener)
 		.msg_controllen = sizeof(control) };
 	struct pollfd p = { .fd = listener, .events = POLLIN };
 	int fd = -1;
-	/* Left open: its end would be the recorder's. */
-	int s = poll(&p, 1, 30000) == 1 ? accept4(listener, NULL, NULL, SOCK_CLOEXEC)
-					: -1;
 
-	if (s < 0 || recvmsg(s, &message, MSG_CMSG_CLOEXEC) != 1)
+	/* Its end is the recorder's. */
+	if (poll(&p, 1, 30000) == 1)
+		w->socket = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
+	if (w->socket < 0 || recvmsg(w->socket, &message, MSG_CMSG_CLOEXEC) != 1)
 		return false;
 	const struct cmsghdr *c = CMSG_FIRSTHDR(&message);
 
@@ -354,9 +398,10 @@ static inline bool watch_begin(struct watch *w, const struct core_args *args, pi
 	int64_t end = hosted_deadline();
 	bool found = false;
 
-	*w = (struct watch){
-		.args = args, .err = { "" }, .strings = BUF_INIT(DUMP_MAX_BYTES)
-	};
+	*w = (struct watch){ .args = args,
+		.err = { "" },
+		.socket = -1,
+		.strings = BUF_INIT(DUMP_MAX_BYTES) };
 	while (!found && clock_monotonic_ns() < end) {
 		found = listener >= 0 ? watch_take_hello(w, listener)
 				      : watch_find_ring(w, pid);
@@ -380,10 +425,20 @@ static inline void watch_run(struct watch *w, const struct ring_options *options
 	watch_order(w, RING_ORDER_RUN);
 }
 
+/* What watch_begin() has opened. */
+static inline void watch_done(struct watch *w)
+{
+	decoder_free(w->decoder);
+	file_writer_free(w->writer);
+	buf_done(&w->strings);
+	(void)munmap(w->h, RING_HEADER_BYTES + RING_DATA_BYTES);
+	fd_close(&w->socket);
+}
+
 /*
  * The core has left, or is told to: wait for that, and check that it was as it should
- * be, that the file of all it has said is whole, and that it took its arena along.
- * Appends what the file holds.
+ * be, and that the file of all it has said is whole.  Appends what the file holds, and
+ * has done with the watch.
  */
 static inline void watch_end(
 	struct watch *w, enum ring_leave why, const char *what, struct buf *ret_text)
@@ -398,7 +453,6 @@ static inline void watch_end(
 	/* What was written before the state. */
 	watch_drain(w);
 	decoder_close_runs(w->decoder);
-	decoder_free(w->decoder);
 	bool whole = !w->bad && w->records[REC_END] == 1 &&
 		     file_writer_take(w->writer, &nothing, &bytes, &w->err) == 0 &&
 		     dump_bytes(bytes.data, bytes.size, ret_text, &w->err) == 0 &&
@@ -407,9 +461,8 @@ static inline void watch_end(
 	if (!tap_ok(whole, "what it has said makes a whole file"))
 		printf("# %s\n", w->err.text);
 	buf_done(&bytes);
-	buf_done(&w->strings);
-	(void)munmap(w->h, RING_HEADER_BYTES + RING_DATA_BYTES);
-	w->h = NULL;
+	w->writer = NULL;
+	watch_done(w);
 }
 
 /* How much of its stack the core has touched; what lies below is the address of its

@@ -5,6 +5,7 @@ unit_tests = \
 	tests/unit/t-control \
 	tests/unit/t-copy \
 	tests/unit/t-core \
+	tests/unit/t-core-inside \
 	tests/unit/t-decoder \
 	tests/unit/t-fault \
 	tests/unit/t-file \
@@ -145,11 +146,15 @@ hosted_ldflags = $(tests_unit_t_copy_LDFLAGS) \
 	-Wl,--defsym=core_fixups_end=__stop_core_fixups \
 	-Wl,--defsym=core_prof_begin=__start_core_prof \
 	-Wl,--defsym=core_prof_end=__stop_core_prof \
-	-Wl,--wrap=arch_clone -Wl,--wrap=arch_unmap_exit
+	-Wl,--wrap=arch_clone -Wl,--wrap=arch_unmap_exit -Wl,--wrap=alive_init
 tests_unit_t_core_SOURCES = tests/unit/t-core.c $(hosted_core)
 tests_unit_t_core_CPPFLAGS = $(hosted_cppflags)
 tests_unit_t_core_LDFLAGS = $(hosted_ldflags) -Wl,--wrap=copy_begin
 tests_unit_t_core_LDADD = $(LIBPYSTACK)
+tests_unit_t_core_inside_SOURCES = tests/unit/t-core-inside.c $(hosted_core)
+tests_unit_t_core_inside_CPPFLAGS = $(hosted_cppflags)
+tests_unit_t_core_inside_LDFLAGS = $(hosted_ldflags)
+tests_unit_t_core_inside_LDADD = $(LIBPYSTACK)
 tests_unit_t_handlers_SOURCES = tests/unit/t-handlers.c lib/core/copy.c \
 	lib/core/copy-x86-64-sig.c lib/core/pages.c
 tests_unit_t_handlers_LDFLAGS = $(tests_unit_t_copy_LDFLAGS)
