@@ -86,9 +86,11 @@ static inline struct core_args *hosted_args(enum core_isolation isolation)
 		.single_clone = 1,
 		.isolation = isolation,
 	};
-	/* A filter would keep a sanitizer from its report, and valgrind from its work.
-	 */
-	if (TAP_SANITIZED || tap_valgrind())
+	/* Under a filter a sanitizer could not report, and valgrind not work; and a
+	 * report needs the program's file for its lines. */
+	if (TAP_SANITIZED)
+		args->avoid = CORE_AVOID_SECCOMP | CORE_AVOID_CHROOT;
+	else if (tap_valgrind())
 		args->avoid = CORE_AVOID_SECCOMP;
 	return args;
 }
@@ -109,6 +111,19 @@ static inline void *hosted_thread(void *arg)
 	atomic_store(&h->tid, (int)syscall(SYS_gettid));
 	(void)h->run(h->arg);
 	return NULL;
+}
+
+/* The core's empty table of descriptors is to keep the one that a report goes to. */
+static inline long hosted_close_range(long first, long last, long flags)
+{
+	if (first != 0)
+		return arch_syscall(__NR_close_range, first, last, flags, 0, 0, 0);
+	long r =
+		arch_syscall(__NR_close_range, STDERR_FILENO + 1, last, flags, 0, 0, 0);
+
+	for (int fd = 0; r >= 0 && fd < STDERR_FILENO; fd++)
+		(void)sys_close(fd);
+	return r;
 }
 
 /* Of clones for a task, whether they are refused. */
@@ -207,6 +222,7 @@ enum { HOSTED_NAP_NS = 1000000, HOSTED_TYPES = 32 };
 
 struct watch {
 	const struct core_args *args;
+	pid_t pid; /* of the core's process */
 	struct ring_header *h;
 	struct ring_reader reader;
 	struct file_writer *writer;
@@ -282,11 +298,19 @@ static inline void watch_drain(struct watch *w)
 	ring_consume(&w->reader, (uint64_t)n);
 }
 
-/* One more round of a wait; false when it has been too long. */
+static inline bool hosted_has_ended(pid_t pid)
+{
+	siginfo_t info = { 0 };
+
+	return waitid(P_PID, (id_t)pid, &info, WEXITED | WNOHANG | WNOWAIT) == 0 &&
+	       info.si_pid == pid;
+}
+
+/* One more round of a wait; false when there is nothing more to wait for. */
 static inline bool watch_on(struct watch *w)
 {
 	watch_drain(w);
-	if (clock_monotonic_ns() > w->until)
+	if (clock_monotonic_ns() > w->until || hosted_has_ended(w->pid))
 		return false;
 	clock_sleep_ns(HOSTED_NAP_NS);
 	return true;
@@ -399,13 +423,15 @@ static inline bool watch_begin(struct watch *w, const struct core_args *args, pi
 	bool found = false;
 
 	*w = (struct watch){ .args = args,
+		.pid = pid,
 		.err = { "" },
 		.socket = -1,
 		.strings = BUF_INIT(DUMP_MAX_BYTES) };
 	while (!found && clock_monotonic_ns() < end) {
 		found = listener >= 0 ? watch_take_hello(w, listener)
 				      : watch_find_ring(w, pid);
-		if (!found && (listener >= 0 || args->failed != 0))
+		if (!found &&
+			(listener >= 0 || args->failed != 0 || hosted_has_ended(pid)))
 			break;
 		clock_sleep_ns(HOSTED_NAP_NS);
 	}

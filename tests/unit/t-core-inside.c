@@ -23,6 +23,8 @@ long hosted_call(long n, long a, long b, long c, long d, long e, long f)
 	 * never has one. */
 	if (n == __NR_pidfd_open && tap_valgrind())
 		return arch_syscall(__NR_eventfd2, 0, O_CLOEXEC, 0, 0, 0, 0);
+	if (n == __NR_close_range)
+		return hosted_close_range(a, b, c);
 	return arch_syscall(n, a, b, c, d, e, f);
 }
 
@@ -393,7 +395,8 @@ static int tell(enum order order, int value)
 
 	atomic_store(&fake->signal, value);
 	atomic_store(&fake->order, order);
-	while (atomic_load(&fake->order) != NOTHING && clock_monotonic_ns() < end)
+	while (atomic_load(&fake->order) != NOTHING && clock_monotonic_ns() < end &&
+		!hosted_has_ended(pid))
 		clock_sleep_ns(HOSTED_NAP_NS);
 	return atomic_load(&fake->order) == NOTHING ? atomic_load(&fake->result) : -1;
 }

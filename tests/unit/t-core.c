@@ -36,6 +36,8 @@ long hosted_call(long n, long a, long b, long c, long d, long e, long f)
 {
 	if (n == __NR_pidfd_open && a == far_pid && tap_valgrind())
 		return far_end();
+	if (n == __NR_close_range)
+		return hosted_close_range(a, b, c);
 	if (n != __NR_process_vm_readv)
 		return arch_syscall(n, a, b, c, d, e, f);
 	const struct far_vector *theirs = (const struct far_vector *)d;
