@@ -235,6 +235,7 @@ static void *work(void *arg)
 	struct fake_state *s = arg;
 	volatile unsigned n = 0;
 
+	(void)n;
 	begin_thread(s);
 	call(s, 0, RUN);
 	call(s, 1, WORK);
