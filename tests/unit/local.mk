@@ -4,6 +4,8 @@ unit_tests = \
 	tests/unit/t-base \
 	tests/unit/t-control \
 	tests/unit/t-copy \
+	tests/unit/t-core \
+	tests/unit/t-core-inside \
 	tests/unit/t-decoder \
 	tests/unit/t-fault \
 	tests/unit/t-file \
@@ -44,7 +46,10 @@ dist_check_SCRIPTS += $(unit_scripts)
 EXTRA_DIST += \
 	tests/unit/dump.h \
 	tests/unit/harmless.h \
+	tests/unit/hosted.h \
+	tests/unit/hosted-calls.h \
 	tests/unit/offsets.h \
+	tests/unit/pythons.h \
 	tests/unit/records.h \
 	tests/unit/scratch.h \
 	tests/unit/tap.h \
@@ -112,6 +117,44 @@ tests_unit_t_copy_LDFLAGS = $(AM_LDFLAGS) \
 	-Wl,--defsym=core_page_begin=__start_core_page \
 	-Wl,--defsym=core_page_end=__stop_core_page
 tests_unit_t_copy_LDADD =
+# All of the core but memops.c, in whose place libc comes.
+hosted_core = src/decoder.c \
+	lib/core/alive.c \
+	lib/core/call.c \
+	lib/core/copy.c \
+	lib/core/copy-x86-64-sig.c \
+	lib/core/cpu.c \
+	lib/core/entry-x86-64.S \
+	lib/core/fault-x86-64-sig.c \
+	lib/core/intern.c \
+	lib/core/kept.c \
+	lib/core/loop.c \
+	lib/core/names.c \
+	lib/core/pages.c \
+	lib/core/prof.c \
+	lib/core/runs.c \
+	lib/core/sample.c \
+	lib/core/strata.c \
+	lib/core/task.c \
+	lib/core/threads.c \
+	lib/core/timer.c \
+	lib/core/vdso.c \
+	lib/core/walk.c
+hosted_cppflags = $(AM_CPPFLAGS) -include $(srcdir)/tests/unit/hosted-calls.h
+hosted_ldflags = $(tests_unit_t_copy_LDFLAGS) \
+	-Wl,--defsym=core_fixups_begin=__start_core_fixups \
+	-Wl,--defsym=core_fixups_end=__stop_core_fixups \
+	-Wl,--defsym=core_prof_begin=__start_core_prof \
+	-Wl,--defsym=core_prof_end=__stop_core_prof \
+	-Wl,--wrap=arch_clone -Wl,--wrap=arch_unmap_exit -Wl,--wrap=alive_init
+tests_unit_t_core_SOURCES = tests/unit/t-core.c $(hosted_core)
+tests_unit_t_core_CPPFLAGS = $(hosted_cppflags)
+tests_unit_t_core_LDFLAGS = $(hosted_ldflags) -Wl,--wrap=copy_begin
+tests_unit_t_core_LDADD = $(LIBPYSTACK)
+tests_unit_t_core_inside_SOURCES = tests/unit/t-core-inside.c $(hosted_core)
+tests_unit_t_core_inside_CPPFLAGS = $(hosted_cppflags)
+tests_unit_t_core_inside_LDFLAGS = $(hosted_ldflags)
+tests_unit_t_core_inside_LDADD = $(LIBPYSTACK)
 tests_unit_t_handlers_SOURCES = tests/unit/t-handlers.c lib/core/copy.c \
 	lib/core/copy-x86-64-sig.c lib/core/pages.c
 tests_unit_t_handlers_LDFLAGS = $(tests_unit_t_copy_LDFLAGS)

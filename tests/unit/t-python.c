@@ -6,16 +6,16 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/fd.h"
 #include "base/xalloc.h"
 #include "proc/mem.h"
 #include "proc/python.h"
+#include "pythons.h"
 #include "tap.h"
 
-enum { START_MS = 30000, MAX_PYTHONS = 40 };
+enum { START_MS = 30000 };
 
 /* --- an offer --- */
 
@@ -218,41 +218,6 @@ static void test_python(const char *python)
 	stop(&c);
 }
 
-/* Versions below pyenv's root, and the system's. */
-static size_t find_pythons(char (*paths)[300])
-{
-	char root[200] = "";
-	size_t count = 0;
-	FILE *p = popen("pyenv root 2>/dev/null", "r");
-
-	if (p != NULL) {
-		if (fgets(root, sizeof(root), p) != NULL)
-			root[strcspn(root, "\n")] = '\0';
-		(void)pclose(p);
-	}
-	_cleanup_free_ char *command = xasprintf(
-		"ls -d '%s'/versions/*/bin/python '%s'/versions/*/bin/python3 "
-		"/usr/bin/python3 2>/dev/null",
-		root, root);
-	p = popen(command, "r");
-
-	while (p != NULL && count < MAX_PYTHONS &&
-		fgets(paths[count], 300, p) != NULL) {
-		char *path = paths[count];
-		struct stat st, other;
-		bool known = false;
-
-		path[strcspn(path, "\n")] = '\0';
-		for (size_t i = 0; i < count; i++)
-			known |= stat(path, &st) == 0 && stat(paths[i], &other) == 0 &&
-				 st.st_ino == other.st_ino && st.st_dev == other.st_dev;
-		count += !known;
-	}
-	if (p != NULL)
-		(void)pclose(p);
-	return count;
-}
-
 static void test_other_processes(void)
 {
 	struct python_found f = { .kind = PYTHON_PYPY };
@@ -268,8 +233,8 @@ static void test_other_processes(void)
 
 int main(void)
 {
-	static char paths[MAX_PYTHONS][300];
-	size_t count = find_pythons(paths);
+	static char paths[PYTHONS_MAX][PYTHONS_PATH];
+	size_t count = pythons_find(paths);
 
 	test_offers();
 	test_other_processes();
