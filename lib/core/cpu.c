@@ -32,13 +32,13 @@ enum {
 	PART_THREADS = 16,
 	KERNEL_TICK_NS = 4000000, /* in whose steps figures move, as a rule */
 	UNEXPLAINED_NS = 8000000,
-	FULL_LOOK_MAX_NS = 1000000000,
+	FULL_LOOK_MAX_NS = 2000000000,
 	ASK_NS = 1000000000, /* from the last look at which it had run */
 	ASK_TICKS = 4,       /* but for at least so many */
 	ASK_CHEAP = 1500,    /* questions a second, 2 us each */
 	ASK_MOST = 64,       /* at a tick */
 	/* Of new threads that did not run when they were asked last. */
-	VAIN_FREE = 2,
+	VAIN_FREE = 1,
 	VAIN_PRICE = 1000000000 / ASK_CHEAP,
 	VAIN_ROOM = 64 * VAIN_PRICE,
 	ASK_APART_NS = 20000,
@@ -720,14 +720,18 @@ static void look_at_all(struct core *c)
 			c->full_look_step == 0 ? WINDOW_NS * 2 : c->full_look_step * 2;
 }
 
-/* For that clock the kernel sums up all threads: 0.3 ms where they are a thousand. */
+/*
+ * For that clock the kernel sums up all threads: 0.15 to 0.3 ms where they are a
+ * thousand.  What it leads to costs as much again, and more.
+ */
 static int64_t priced_cpu_of_program(struct core *c, int64_t *ret_step)
 {
+	enum { WHOLE = 3 };
 	int64_t before = loop_clock(CLOCK_OWN_CPU);
 	int64_t cpu = cpu_of_program(c);
+	int64_t price = loop_clock(CLOCK_OWN_CPU) - before;
 
-	*ret_step =
-		loop_step(WINDOW_NS, loop_clock(CLOCK_OWN_CPU) - before, WINDOW_MAX_NS);
+	*ret_step = loop_step(WINDOW_NS, WHOLE * price, WINDOW_MAX_NS);
 	return cpu;
 }
 
