@@ -29,6 +29,7 @@ python_tests = \
 EXTRA_DIST += \
 	$(python_tests) \
 	tests/python/accounts.bash \
+	tests/python/apps/absl-app.py \
 	tests/python/apps/accounts.py \
 	tests/python/apps/attributes.py \
 	tests/python/apps/busy.py \
@@ -43,12 +44,14 @@ EXTRA_DIST += \
 	tests/python/apps/executes.py \
 	tests/python/apps/filtered.py \
 	tests/python/apps/first-process.py \
+	tests/python/apps/grpc-calls.py \
 	tests/python/apps/guest.py \
 	tests/python/apps/healthy.py \
 	tests/python/apps/hostile.py \
 	tests/python/apps/ignore-signals.py \
 	tests/python/apps/interpreters.py \
 	tests/python/apps/isolated.py \
+	tests/python/apps/later-child.py \
 	tests/python/apps/loader.py \
 	tests/python/apps/oracle.py \
 	tests/python/apps/parked.py \

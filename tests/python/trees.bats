@@ -311,7 +311,7 @@ start_as() { # number file
     [ -w /proc/sys/kernel/ns_last_pid ] || skip "no ns_last_pid in this kernel"
     local recorder stranger python
     mkfifo s.begin
-    "$PYSTACK" record -q -o f -- /usr/bin/python3 "$apps/numbers.py" 2> err &
+    "$PYSTACK" record -q -o f -- /usr/bin/python3 "$apps/later-child.py" 2> err &
     recorder=$!
     wait_until 30 test -e gone
     # The recorder has seen the end of that process when its list of all is read anew.
