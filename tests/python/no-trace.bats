@@ -403,6 +403,7 @@ END
 escalates() { # python way [stay]
     local task
     rm -rf h && mkdir h && chmod 777 h
+    rm -f /tmp/pystack-was-here
     [ -z "${victim-}" ] || end_process "$victim"
     sleep 300 > /dev/null 2>&1 3>&- &
     victim=$!
