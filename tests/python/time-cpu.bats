@@ -17,10 +17,11 @@ brief() { # python
     with_each some_pythons brief
 }
 
-# The last look is up to 50 ms before their end: what is added up since are samples.
+# The last look is up to 50 ms before their end: what is added up since are samples, and on
+# a busy machine some of them are missing.
 ends() { # python
     recorded "$1" "-F 1000 --no-adaptive" 1 "ending computing hashing resting" &&
-        judge threads:computing:25 threads:hashing:25
+        judge threads:computing:40 threads:hashing:40
 }
 
 @test "threads that end have the CPU time of their last moments" {
