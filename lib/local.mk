@@ -6,31 +6,20 @@
 core_cppflags = -I$(srcdir)/lib
 core_cflags = -std=gnu17 $(WARN_CFLAGS) $(CORE_CFLAGS)
 
-noinst_LIBRARIES += lib/core/libcore.a
-lib_core_libcore_a_SOURCES = \
-	lib/core/abi.h \
-	lib/core/arch.h \
-	lib/core/arch-x86-64.h \
-	lib/core/core-internal.h \
-	lib/core/memory.h \
-	lib/core/strata.h \
-	lib/core/sys.h \
-	lib/core/timer.h \
+# All of the core but memops.c: libc has that where the core is a part of a test.
+core_sources = \
 	lib/core/alive.c \
 	lib/core/call.c \
+	lib/core/copy.c \
+	lib/core/copy-x86-64-sig.c \
 	lib/core/cpu.c \
 	lib/core/entry-x86-64.S \
 	lib/core/fault-x86-64-sig.c \
 	lib/core/intern.c \
-	lib/core/copy.c \
-	lib/core/copy-page.h \
-	lib/core/copy-x86-64-sig.c \
 	lib/core/kept.c \
 	lib/core/loop.c \
-	lib/core/memops.c \
 	lib/core/names.c \
 	lib/core/pages.c \
-	lib/core/pages.h \
 	lib/core/prof.c \
 	lib/core/runs.c \
 	lib/core/sample.c \
@@ -39,7 +28,22 @@ lib_core_libcore_a_SOURCES = \
 	lib/core/threads.c \
 	lib/core/timer.c \
 	lib/core/vdso.c \
-	lib/core/walk.c \
+	lib/core/walk.c
+
+noinst_LIBRARIES += lib/core/libcore.a
+lib_core_libcore_a_SOURCES = \
+	$(core_sources) \
+	lib/core/abi.h \
+	lib/core/arch.h \
+	lib/core/arch-x86-64.h \
+	lib/core/copy-page.h \
+	lib/core/core-internal.h \
+	lib/core/memops.c \
+	lib/core/memory.h \
+	lib/core/pages.h \
+	lib/core/strata.h \
+	lib/core/sys.h \
+	lib/core/timer.h \
 	lib/wire/ring.c
 lib_core_libcore_a_CPPFLAGS = $(core_cppflags)
 lib_core_libcore_a_CFLAGS = $(core_cflags)

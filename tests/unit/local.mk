@@ -117,29 +117,7 @@ tests_unit_t_copy_LDFLAGS = $(AM_LDFLAGS) \
 	-Wl,--defsym=core_page_begin=__start_core_page \
 	-Wl,--defsym=core_page_end=__stop_core_page
 tests_unit_t_copy_LDADD =
-# All of the core but memops.c, in whose place libc comes.
-hosted_core = src/decoder.c \
-	lib/core/alive.c \
-	lib/core/call.c \
-	lib/core/copy.c \
-	lib/core/copy-x86-64-sig.c \
-	lib/core/cpu.c \
-	lib/core/entry-x86-64.S \
-	lib/core/fault-x86-64-sig.c \
-	lib/core/intern.c \
-	lib/core/kept.c \
-	lib/core/loop.c \
-	lib/core/names.c \
-	lib/core/pages.c \
-	lib/core/prof.c \
-	lib/core/runs.c \
-	lib/core/sample.c \
-	lib/core/strata.c \
-	lib/core/task.c \
-	lib/core/threads.c \
-	lib/core/timer.c \
-	lib/core/vdso.c \
-	lib/core/walk.c
+hosted_core = $(core_sources) src/decoder.c
 hosted_cppflags = $(AM_CPPFLAGS) -include $(srcdir)/tests/unit/hosted-calls.h
 hosted_ldflags = $(tests_unit_t_copy_LDFLAGS) \
 	-Wl,--defsym=core_fixups_begin=__start_core_fixups \
