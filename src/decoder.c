@@ -1181,8 +1181,7 @@ void decoder_end_unsaid(struct decoder *d, int64_t now_ns)
 
 		if (!t->has_so_far)
 			continue;
-		/* The ticks behind the last cut are not known, those before it written.
-		 */
+		/* Before the last cut all is written, behind it no tick is known. */
 		p.first = d->base;
 		if (t->accounted && p.first < t->account.tick)
 			p.first = t->account.tick;

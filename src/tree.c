@@ -164,10 +164,13 @@ void tree_add_made(struct tree *t, pid_t pid, pid_t parent)
 {
 	struct tree_process *from = latest(t, parent), *p;
 
-	/* The first process is this one's child. */
-	if (from == NULL && parent != getpid())
-		give_up_number(t, pid);
-	if (from == NULL || tree_add(t, pid, from) != NULL)
+	if (from == NULL) {
+		/* The first process is this one's child. */
+		if (parent != getpid())
+			give_up_number(t, pid);
+		return;
+	}
+	if (tree_add(t, pid, from) != NULL)
 		return;
 	/* It has ended meanwhile, as the first half of a daemon's start does; it may
 	 * have been seen before this news of it was read. */

@@ -710,13 +710,12 @@ RARE static void go_fast(struct core *c, int64_t now)
 /* Whoever takes one is likely to take the other one, a moment later. */
 static void look_for_the_other(struct core *c)
 {
+	const uint32_t both = RING_COPY_TAKEN_SEGV | RING_COPY_TAKEN_BUS;
 	struct copying *k = &c->copying;
 	uint32_t before = k->flags;
 
 	if (k->state != RING_COPY_BY_SYSCALL || k->page == 0 ||
-		(before & RING_COPY_FELL_BACK) == 0 ||
-		((before & RING_COPY_TAKEN_SEGV) != 0 &&
-			(before & RING_COPY_TAKEN_BUS) != 0))
+		(before & RING_COPY_FELL_BACK) == 0 || (before & both) == both)
 		return;
 	(void)still_ours(c);
 	if (k->flags != before)
