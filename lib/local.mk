@@ -20,13 +20,13 @@ core_sources = \
 	lib/core/loop.c \
 	lib/core/names.c \
 	lib/core/pages.c \
-	lib/core/prof.c \
 	lib/core/runs.c \
 	lib/core/sample.c \
 	lib/core/strata.c \
 	lib/core/task.c \
 	lib/core/threads.c \
 	lib/core/timer.c \
+	lib/core/timer-handler.c \
 	lib/core/vdso.c \
 	lib/core/walk.c
 

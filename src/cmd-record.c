@@ -316,7 +316,7 @@ static const struct opt record_options[] = {
 		.flag = &options.sampling.oncpu },
 	{ 'e', "event", "EVENT",
 		"cpu-timer or cpu-timer:TIME: also a timer for each thread\non its CPU clock, "
-		"every TIME of CPU it uses (10ms); takes\nSIGPROF while nobody else uses it, "
+		"every TIME of CPU it uses (10ms); takes\nSIGURG while nobody else uses it, "
 		"and --isolation=thread",
 		.set = set_event },
 	{ 0, "isolation", "auto|task|thread",

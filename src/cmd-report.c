@@ -136,7 +136,7 @@ static void print_report(const struct profile *p)
 	if (p->totals.ticks == 0 && p->totals.timer_samples == 0)
 		say_empty(p);
 	else if (view.event == PROFILE_CPU_TIMER && p->totals.timer_samples == 0)
-		printf("#\n# No timer ran out: no thread ran Python code for long, or SIGPROF was "
+		printf("#\n# No timer ran out: no thread ran Python code for long, or SIGURG was "
 		       "taken (see --stats).\n");
 	else if (profile_total(p, view.event) == 0)
 		printf("#\n# No sample has any %s time; --event=wall shows all %llu samples.\n",

@@ -603,12 +603,14 @@ bool follow_timer_news(struct follow *f, struct buf *words)
 	switch ((enum ring_timer)state) {
 	case RING_TIMER_USED:
 		buf_add_str(words, "no CPU timers: the program ");
-		buf_add_str(words, owner == 1 ? "ignores SIGPROF" : "uses SIGPROF");
+		buf_add_str(words, owner == 1 ? "ignores SIGURG" : "uses SIGURG");
 		add_owner(words, f->pid, owner);
 		break;
 	case RING_TIMER_TAKEN:
-		buf_add_str(words, "no CPU timers from now on: the program has taken "
-				   "SIGPROF");
+		buf_printf(words, "no CPU timers from now on: the program has %s",
+			owner == 0   ? "put SIGURG to its default"
+			: owner == 1 ? "set SIGURG to be ignored"
+				     : "taken SIGURG");
 		add_owner(words, f->pid, owner);
 		break;
 	case RING_TIMER_NO_READ:
@@ -618,7 +620,7 @@ bool follow_timer_news(struct follow *f, struct buf *words)
 	case RING_TIMER_NO_PROC:
 		buf_add_str(words,
 			"no CPU timers: without /proc it cannot be seen which "
-			"threads block SIGPROF");
+			"threads block SIGURG");
 		break;
 	case RING_TIMER_REFUSED:
 		buf_printf(words,

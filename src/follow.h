@@ -41,7 +41,7 @@ struct follow_stats {
 	int64_t held_ns;
 	unsigned takeovers; /* segments in which another took the sampler's handlers */
 	char owner[1024];   /* the first of them, "" when there is none */
-	uint64_t timer_blocked; /* threads without a CPU timer as they block SIGPROF */
+	uint64_t timer_blocked; /* threads without a CPU timer as they block SIGURG */
 };
 
 struct follow;

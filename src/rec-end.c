@@ -171,7 +171,7 @@ static void say_timers(const struct recorder *r)
 	const uint64_t *c = r->stats.counters;
 
 	if (r->stats.timer_blocked != 0)
-		msg_info("CPU timers: %llu thread%s had none, as they block SIGPROF",
+		msg_info("CPU timers: %llu thread%s had none, as they block SIGURG",
 			(unsigned long long)r->stats.timer_blocked,
 			r->stats.timer_blocked == 1 ? "" : "s");
 	unsigned long long lost = c[RING_TIMER_LOST], all = lost;

@@ -19,7 +19,7 @@ enum { EVENT_TID_AT = 16 };
 
 static volatile sig_atomic_t signals;
 
-static void on_prof(int sig)
+static void on_timer(int sig)
 {
 	(void)sig;
 	signals++;
@@ -29,7 +29,7 @@ static int make_timer(int *ret_id)
 {
 	const struct itimerspec every_tick = { { 0, 1000000 }, { 0, 1 } };
 	struct sigevent event = { .sigev_notify = SIGEV_THREAD_ID,
-		.sigev_signo = SIGPROF };
+		.sigev_signo = SIGURG };
 	pid_t tid = (pid_t)syscall(SYS_gettid);
 
 	memcpy((char *)&event + EVENT_TID_AT, &tid, sizeof(tid));
@@ -64,9 +64,9 @@ static bool is_cut_short(void)
 
 int timer_probe(struct err *err)
 {
-	struct sigaction action = { .sa_handler = on_prof, .sa_flags = SA_RESTART };
+	struct sigaction action = { .sa_handler = on_timer, .sa_flags = SA_RESTART };
 	struct sigaction before;
-	sigset_t prof, mask;
+	sigset_t timer, mask;
 	int id;
 	int code = make_timer(&id);
 
@@ -74,18 +74,17 @@ int timer_probe(struct err *err)
 		return err_set(err, code, "no timer on a thread's CPU clock: %s",
 			strerror(-code));
 	(void)sigemptyset(&action.sa_mask);
-	(void)sigemptyset(&prof);
-	(void)sigaddset(&prof, SIGPROF);
-	(void)sigaction(SIGPROF, &action, &before);
-	(void)pthread_sigmask(SIG_UNBLOCK, &prof, &mask);
+	(void)sigemptyset(&timer);
+	(void)sigaddset(&timer, SIGURG);
+	(void)sigaction(SIGURG, &action, &before);
+	(void)pthread_sigmask(SIG_UNBLOCK, &timer, &mask);
 	bool cut = is_cut_short();
 
 	(void)syscall(SYS_timer_delete, id);
-	/* Nothing of it is to be left for what was there before. */
-	action.sa_handler = SIG_IGN;
-	(void)sigaction(SIGPROF, &action, NULL);
 	(void)pthread_sigmask(SIG_SETMASK, &mask, NULL);
-	(void)sigaction(SIGPROF, &before, NULL);
+	/* Where it is ignored, by default or not, the kernel drops what is left of it.
+	 */
+	(void)sigaction(SIGURG, &before, NULL);
 	if (cut)
 		return err_set(err, -ENOTSUP,
 			"on this kernel they would cut system calls of the program short "

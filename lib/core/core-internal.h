@@ -19,7 +19,7 @@
  *   runs.c    runs of samples, ticks, gaps: what goes into the ring
  *   cpu.c     CPU time and who runs without the GIL
  *   timer.c   CPU timers of threads
- *   prof.c    their handler: runs in threads of the program
+ *   timer-handler.c  what their signal does: runs in threads of the program
  *   fault-*   guarded loads that fault
  *   copy.c    reading memory as a thread of the program: by system calls, or by loads
  *             with handlers in the program's table
@@ -131,7 +131,7 @@ struct thread {
 	bool brief; /* not of its kernel thread's beginning, and no checkpoint yet */
 
 	uint16_t timer; /* number of its buffer plus 1 (timer.c); 0: it has no timer */
-	bool timer_blocked; /* SIGPROF was found to be blocked in it */
+	bool timer_blocked; /* SIGURG was found to be blocked in it */
 };
 
 /* A GIL and what its ledger said last. */
@@ -577,11 +577,12 @@ RARE bool timers_stop(struct core *c);
 /* Any thread: the buffer of that number, or NULL. */
 struct timer_buffer *timers_buffer(struct core *c, uint32_t number);
 
-/* prof.c, called by the handler in a thread of the program.  info: siginfo of a timer
- * of ours; context: the thread's ucontext. */
-long core_prof(const void *info, struct timer_state *state, const void *context);
+/* timer-handler.c, called in a thread of the program.  info: siginfo of a timer of
+ * ours; context: the thread's ucontext. */
+long core_timer_handler(
+	const void *info, struct timer_state *state, const void *context);
 /* The instruction that a word of a buffer stands for, as py_frame has it. */
-uint64_t prof_instr(const struct py_layout *l, uint64_t code, uint32_t word);
+uint64_t timer_handler_instr(const struct py_layout *l, uint64_t code, uint32_t word);
 
 /* names.c */
 /* Send a thread, with what it is called if that can be told; once more while it has

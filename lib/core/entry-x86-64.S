@@ -68,28 +68,28 @@ arch_sigreturn:
 	hlt
 
 	/*
-	 * The handler of SIGPROF, as it is copied into a page of its own (timer.h),
+	 * The handler of SIGURG, as it is copied into a page of its own (timer.h),
 	 * with its state in the page behind: (signal, siginfo, ucontext).  What is not
-	 * of our timers meets the default action, if it comes from the kernel; who
-	 * calls this as the handler that was there before finds that it does nothing.
-	 * What is left of our timers when nobody takes samples any more is dropped.
+	 * of our timers is ignored, as it is by default.  Who calls this as the
+	 * handler that was there before, maybe without a siginfo, does not return to
+	 * the lines below, and finds that it does nothing.  What is left of our timers
+	 * when nobody takes samples any more is dropped.
 	 */
-	.section core_prof, "ax"
+	.section core_timer, "ax"
 	.balign	64
-core_prof_handler:
+core_timer_page:
 	endbr64
-	push	%rbx
-	push	%rsi
-	push	%rdi
-	lea	core_prof_handler + 4096(%rip), %rbx
-	lock incl 20(%rbx)		/* inside */
+	lea	3f(%rip), %rax
+	cmp	%rax, (%rsp)
+	jne	2f
 	cmpl	$-2, 8(%rsi)		/* SI_TIMER */
 	jne	2f
+	push	%rbx
+	lea	core_timer_page + 4096(%rip), %rbx
+	lock incl 20(%rbx)		/* inside */
 	mov	28(%rsi), %eax		/* upper half of the cookie */
-	test	%eax, %eax
-	jz	2f
-	cmp	16(%rbx), %eax		/* secret */
-	jne	2f
+	cmp	16(%rbx), %eax		/* secret; where it is 0, entry is */
+	jne	1f
 	mov	(%rbx), %rax		/* entry */
 	test	%rax, %rax
 	jz	1f
@@ -97,37 +97,9 @@ core_prof_handler:
 	mov	%rbx, %rsi
 	call	*%rax
 1:	lock decl 20(%rbx)
-	pop	%rdi
-	pop	%rsi
 	pop	%rbx
-	ret
-2:	lea	3f(%rip), %rax
-	cmp	%rax, 24(%rsp)
-	jne	1b
-	xor	%eax, %eax
-	push	%rax
-	push	%rax
-	push	%rax
-	push	%rax
-	mov	$27, %edi		/* SIGPROF */
-	mov	%rsp, %rsi
-	xor	%edx, %edx
-	mov	$8, %r10d
-	mov	$13, %eax		/* rt_sigaction */
-	syscall
-	mov	$39, %eax		/* getpid */
-	syscall
-	mov	%rax, (%rsp)
-	mov	$186, %eax		/* gettid */
-	syscall
-	mov	%rax, %rsi
-	mov	(%rsp), %rdi
-	mov	$27, %edx
-	mov	$234, %eax		/* tgkill */
-	syscall
-	add	$32, %rsp
-	jmp	1b
-	.org	core_prof_handler + 192, 0xcc
+2:	ret
+	.org	core_timer_page + 96, 0xcc
 3:	mov	$15, %rax		/* rt_sigreturn, as unwinders know it */
 	syscall
 

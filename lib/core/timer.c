@@ -9,7 +9,7 @@
  *   TAKEN     another handler was found where ours was: no timers, for good
  *   others    could not begin, and why
  *
- * A thread has no timer while SIGPROF is blocked in it, as the signal would lie there
+ * A thread has no timer while SIGURG is blocked in it, as the signal would lie there
  * for whoever asks what is pending or waits for it; nor if its seccomp filters are not
  * those of this thread, which has tried the one call that the handler makes.
  */
@@ -19,7 +19,8 @@
 #include "core/pages.h"
 
 enum {
-	SIG_PROF = 27,
+	/* What comes when the handler is not there is ignored: see 1.6. */
+	SIG_URG = 23,
 	SIGNALS_BYTES = 8,
 	HANDLER_DEFAULT = 0,
 	HANDLER_IGNORE = 1,
@@ -159,7 +160,7 @@ RARE static void resolve(struct core *c, const struct timer_buffer *b,
 		if (k != 0 && timer_word_instr(word) != TIMER_INSTR_BAD &&
 			(c->codes[k].shim ||
 				py_frame_position(&c->layout, code, c->codes[k].bytes,
-					prof_instr(&c->layout, code,
+					timer_handler_instr(&c->layout, code,
 						timer_word_instr(word)),
 					&ret->position[i]))) {
 			ret->approximate |= !is_settled(c, k);
@@ -319,7 +320,7 @@ RARE static bool may_have_timer(struct core *c, struct thread *t, bool had)
 
 	if (!standing_of(c, t->tid, &s))
 		return false;
-	bool blocked = (s.blocked & 1ull << (SIG_PROF - 1)) != 0;
+	bool blocked = (s.blocked & 1ull << (SIG_URG - 1)) != 0;
 
 	if (blocked && (s.blocked & LIBRARY_SIGNALS) == LIBRARY_SIGNALS)
 		return had;
@@ -378,7 +379,7 @@ RARE static int make_timer(
 	const int clock = (int)((~t->tid << 3) | THREAD_CLOCK);
 	struct sigevent_raw event = {
 		.value = (uint64_t)m->secret << 32 | number,
-		.signal = SIG_PROF,
+		.signal = SIG_URG,
 		.notify = THREAD_ID,
 		.tid = (int32_t)t->tid,
 	};
@@ -456,8 +457,8 @@ RARE static void end_all(struct core *c)
 
 /* --- the handler --- */
 
-extern const unsigned char core_prof_begin[] __attribute__((visibility("hidden")));
-extern const unsigned char core_prof_end[] __attribute__((visibility("hidden")));
+extern const unsigned char core_timer_begin[] __attribute__((visibility("hidden")));
+extern const unsigned char core_timer_end[] __attribute__((visibility("hidden")));
 
 static struct timer_state *state_of(uint64_t page)
 {
@@ -476,9 +477,9 @@ RARE static bool are_free(struct core *c, uint64_t page)
 static struct pages make_pages(void)
 {
 	return (struct pages){
-		.name = 0x7079737470726f66,
-		.begin = core_prof_begin,
-		.end = core_prof_end,
+		.name = 0x7079737474696d72,
+		.begin = core_timer_begin,
+		.end = core_timer_end,
 		.wiped = true,
 		.are_free = are_free,
 	};
@@ -487,7 +488,7 @@ static struct pages make_pages(void)
 static long exchange(const struct sigaction_raw *new, struct sigaction_raw *ret_old)
 {
 	*ret_old = (struct sigaction_raw){ 0 };
-	return SYS4(__NR_rt_sigaction, SIG_PROF, new, ret_old, SIGNALS_BYTES);
+	return SYS4(__NR_rt_sigaction, SIG_URG, new, ret_old, SIGNALS_BYTES);
 }
 
 RARE static void make_action(uint64_t page, struct sigaction_raw *ret)
@@ -508,23 +509,18 @@ static bool is_ours(const struct core *c, const struct sigaction_raw *a)
 }
 
 /*
- * Put the default there in place of ours: but first have it ignored, which makes the
- * kernel drop what is queued of it for any thread.  What comes out and is not ours goes
- * back.  False: that was so.
+ * Put the default there in place of ours, with which the kernel drops what is queued
+ * for any thread.  What comes out and is not ours goes back.  False: that was so.
  */
 RARE static bool take_out(struct core *c)
 {
-	struct sigaction_raw ignore = { .handler = HANDLER_IGNORE }, standard = { 0 };
-	struct sigaction_raw out;
+	struct sigaction_raw standard = { 0 }, out;
 
-	if (exchange(NULL, &out) < 0 || !is_ours(c, &out))
+	if (exchange(NULL, &out) < 0 || !is_ours(c, &out) ||
+		exchange(&standard, &out) < 0)
 		return false;
-	if (exchange(&ignore, &out) < 0)
-		return false;
-	if (is_ours(c, &out)) {
-		if (exchange(&standard, &out) >= 0 && out.handler == HANDLER_IGNORE)
-			return true;
-	}
+	if (is_ours(c, &out))
+		return true;
 	struct sigaction_raw back = out;
 
 	(void)exchange(&back, &out);
@@ -623,7 +619,7 @@ RARE static void install(struct core *c)
 	s->inside = 0;
 	s->secret = m->secret;
 	s->core = (uint64_t)(uintptr_t)c;
-	uint64_t entry = (uint64_t)(uintptr_t)core_prof;
+	uint64_t entry = (uint64_t)(uintptr_t)core_timer_handler;
 
 	__asm__("" : "+r"(entry));
 	__atomic_store_n(&s->entry, entry, __ATOMIC_RELEASE);

@@ -3,7 +3,7 @@
 #define CORE_TIMER_H
 
 /*
- * What lies between the handler of SIGPROF, which runs in a thread of the program, and
+ * What lies between the handler of SIGURG, which runs in a thread of the program, and
  * the sampler: a buffer for each thread that has a timer (doc/design.md 1.6).
  *
  * One producer, the handler, which does not nest as its signal is blocked in it; one
@@ -184,15 +184,15 @@ static inline uint32_t timer_word_instr(uint64_t word)
  * fork child finds it too; the state is all zero in such a child.
  */
 struct timer_state {
-	uint64_t entry;  /* core_prof(); 0: nobody takes samples here */
+	uint64_t entry;  /* core_timer_handler(); 0: nobody takes samples here */
 	uint64_t core;   /* struct core */
 	uint32_t secret; /* upper half of the cookies of all our timers, also later */
-	uint32_t inside; /* threads between the first and last instruction */
+	uint32_t inside; /* threads that may be in what entry names */
 };
 
 enum {
 	TIMER_PAGE = 4096,
-	TIMER_AT_RETURN = 192, /* of the code: the return to the kernel */
+	TIMER_AT_RETURN = 96, /* of the code: the return to the kernel */
 	/* The cookie's lower half: number of the buffer. */
 	TIMER_SLAB = 64, /* buffers mapped at once */
 	TIMER_SLABS = 64,

@@ -304,7 +304,7 @@ static const struct task_call task_calls[] = {
 		{ 1000000, 0, SOME_ADDRESS, 0 }, THREAD },
 	{ "timer_delete", SYS_timer_delete, CORE_AVOID_TIMERS, { 1000000 }, THREAD },
 	{ "rt_sigaction", SYS_rt_sigaction, CORE_AVOID_TIMERS,
-		{ SIGPROF, SOME_ADDRESS, SOME_ADDRESS, 8 }, THREAD },
+		{ SIGURG, SOME_ADDRESS, SOME_ADDRESS, 8 }, THREAD },
 	{ "rt_sigreturn", SYS_rt_sigreturn, CORE_AVOID_TIMERS, { 0 }, THREAD },
 	{ "prlimit64", SYS_prlimit64, CORE_AVOID_TIMERS,
 		{ 0, RLIMIT_SIGPENDING, 0, SOME_ADDRESS }, THREAD },

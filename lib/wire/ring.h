@@ -111,7 +111,7 @@ enum ring_copy_flags {
 enum ring_timer {
 	RING_TIMER_NONE = 0, /* not begun */
 	RING_TIMER_ON,
-	RING_TIMER_USED,     /* the program uses SIGPROF, or ignores it */
+	RING_TIMER_USED,     /* the program uses SIGURG, or ignores it */
 	RING_TIMER_TAKEN,    /* it has begun to */
 	RING_TIMER_NO_READ,  /* detail: errno of process_vm_readv */
 	RING_TIMER_NO_PROC,  /* what signals a thread blocks cannot be seen */
@@ -180,7 +180,7 @@ enum ring_counter {
 	RING_TIMER_SAMPLES,  /* of CPU timers */
 	RING_TIMER_OVERRUNS, /* expirations that came together with another one */
 	RING_TIMER_LOST,     /* samples without room, overruns included */
-	RING_TIMER_YIELDED,  /* times the timers stood aside for another SIGPROF user */
+	RING_TIMER_YIELDED,  /* times the timers stood aside for another SIGURG user */
 	RING_TIMER_INTERRUPTED, /* system calls that said EINTR as a timer's signal came
 				 */
 	RING_COUNTERS,
@@ -208,8 +208,8 @@ struct ring_header {
 	uint64_t copy_owner[2];  /* handlers that took the place of ours: SEGV, BUS */
 	uint32_t timer_state;    /* enum ring_timer */
 	int32_t timer_detail;
-	uint64_t timer_owner;   /* the handler of SIGPROF that is not ours */
-	uint32_t timer_blocked; /* threads that had SIGPROF blocked, so no timer */
+	uint64_t timer_owner;   /* the handler of SIGURG that is not ours */
+	uint32_t timer_blocked; /* threads that had SIGURG blocked, so no timer */
 	uint32_t timer_inside;  /* 1: arena and image stay, a handler runs there */
 
 	/* Written by the recorder. */

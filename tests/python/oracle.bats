@@ -22,7 +22,7 @@ stacks_wanted=${TEST_ORACLE_STACKS-$stacks_wanted}
 # A sampler that waits for stable moments is off by 10 to 30.
 points_most=5
 rounds_least=4
-rounds_most=16
+rounds_most=40
 
 setup() {
     cd "$BATS_TEST_TMPDIR"

@@ -4,7 +4,7 @@
  *
  *	timer-calls CALL SECONDS INTERVAL_US [stop]
  *
- * A thread that has such a timer (SIGPROF to itself, SA_RESTART) works for some
+ * A thread that has such a timer (SIGURG to itself, SA_RESTART) works for some
  * microseconds, makes a call that blocks, and so on; INTERVAL_US 0: no timer.  With
  * `stop` it is stopped and continued all the time.  Prints
  *
@@ -44,7 +44,7 @@ static volatile uint64_t signals, expirations;
 static int many[MANY], pipe_out, epoll, listener, semaphore, connector;
 static uint32_t word;
 
-static void on_prof(int sig, siginfo_t *info, void *context)
+static void on_timer(int sig, siginfo_t *info, void *context)
 {
 	(void)sig;
 	(void)context;
@@ -201,16 +201,16 @@ static void make_things(int (*call)(void))
 
 static void start_timer(long interval_us)
 {
-	struct sigaction act = { .sa_sigaction = on_prof,
+	struct sigaction act = { .sa_sigaction = on_timer,
 		.sa_flags = SA_RESTART | SA_SIGINFO | SA_ONSTACK };
 	struct sigevent event = { .sigev_notify = SIGEV_THREAD_ID,
-		.sigev_signo = SIGPROF };
+		.sigev_signo = SIGURG };
 	struct itimerspec every = { { 0, interval_us * 1000 },
 		{ 0, interval_us * 1000 } };
 	pid_t tid = (pid_t)syscall(SYS_gettid);
 	int id;
 
-	sigaction(SIGPROF, &act, NULL);
+	sigaction(SIGURG, &act, NULL);
 	memcpy((char *)&event + 16, &tid, sizeof(tid));
 	/* The CPU clock of a thread, as the kernel numbers it. */
 	if (syscall(SYS_timer_create, (clockid_t)(~(unsigned)tid << 3 | 6), &event,

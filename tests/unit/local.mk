@@ -24,13 +24,13 @@ unit_tests = \
 	tests/unit/t-parse \
 	tests/unit/t-preload \
 	tests/unit/t-proc \
-	tests/unit/t-prof \
 	tests/unit/t-profile \
 	tests/unit/t-python \
 	tests/unit/t-sigframe \
 	tests/unit/t-str \
 	tests/unit/t-strata \
 	tests/unit/t-timer \
+	tests/unit/t-timer-handler \
 	tests/unit/t-tree \
 	tests/unit/t-unicode \
 	tests/unit/t-vdso \
@@ -122,8 +122,8 @@ hosted_cppflags = $(AM_CPPFLAGS) -include $(srcdir)/tests/unit/hosted-calls.h
 hosted_ldflags = $(tests_unit_t_copy_LDFLAGS) \
 	-Wl,--defsym=core_fixups_begin=__start_core_fixups \
 	-Wl,--defsym=core_fixups_end=__stop_core_fixups \
-	-Wl,--defsym=core_prof_begin=__start_core_prof \
-	-Wl,--defsym=core_prof_end=__stop_core_prof \
+	-Wl,--defsym=core_timer_begin=__start_core_timer \
+	-Wl,--defsym=core_timer_end=__stop_core_timer \
 	-Wl,--wrap=arch_clone -Wl,--wrap=arch_unmap_exit -Wl,--wrap=alive_init
 tests_unit_t_core_SOURCES = tests/unit/t-core.c $(hosted_core)
 tests_unit_t_core_CPPFLAGS = $(hosted_cppflags)
@@ -153,8 +153,8 @@ tests_unit_t_sigframe_SOURCES = tests/unit/t-sigframe.c
 tests_unit_t_sigframe_LDADD = $(LIBPYSTACK)
 tests_unit_t_proc_SOURCES = tests/unit/t-proc.c
 tests_unit_t_proc_LDADD = $(LIBPYSTACK)
-tests_unit_t_prof_SOURCES = tests/unit/t-prof.c
-tests_unit_t_prof_LDADD =
+tests_unit_t_timer_handler_SOURCES = tests/unit/t-timer-handler.c
+tests_unit_t_timer_handler_LDADD =
 tests_unit_t_python_SOURCES = tests/unit/t-python.c
 tests_unit_t_python_LDADD = $(LIBPYSTACK)
 tests_unit_t_tree_SOURCES = tests/unit/t-tree.c src/tree.c

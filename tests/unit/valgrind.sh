@@ -22,7 +22,7 @@ set -u
 # of entry-x86-64.S the entries, the clone and the unmapping of the arena.  tests/python
 # runs them.  t-core, which has a Python beside it and takes as long as all others, is for
 # --strict alone.
-tests="t-copy t-core-inside t-fault t-kept t-looks t-preload t-prof t-strata t-timer t-vdso
+tests="t-copy t-core-inside t-fault t-kept t-looks t-preload t-strata t-timer t-timer-handler t-vdso
 	t-walk t-wire"
 
 give_up() { # reason

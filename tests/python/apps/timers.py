@@ -64,48 +64,86 @@ def shares():
         t.join()
 
 
+def in_signals(count):
+    for _ in range(count):
+        os.kill(os.getpid(), signal.SIGURG)
+        burn(0.01)
+
+
 def before():
-    signal.signal(signal.SIGPROF, in_handler)
+    signal.signal(signal.SIGURG, in_handler)
     ready()
-    signal.setitimer(signal.ITIMER_PROF, 0.01, 0.01)
+    in_signals(20)
     burn(seconds)
-    signal.setitimer(signal.ITIMER_PROF, 0)
     print("got", len(got))
 
 
 def during():
     burn(seconds)
-    old = signal.signal(signal.SIGPROF, in_handler)
+    old = signal.signal(signal.SIGURG, in_handler)
     print("default", old == signal.SIG_DFL)
     burn(0.3)
     stray = len(got)
-    signal.setitimer(signal.ITIMER_PROF, 0.01, 0.01)
-    burn(seconds)
-    signal.setitimer(signal.ITIMER_PROF, 0)
+    in_signals(20)
     print("stray", stray, "got", len(got) - stray)
-    signal.signal(signal.SIGPROF, old)
+    signal.signal(signal.SIGURG, old)
     burn(0.2)
 
 
+def profiled():
+    """A profiler of its own, by the signal that is there for it."""
+    signal.signal(signal.SIGPROF, in_handler)
+    ready()
+    signal.setitimer(signal.ITIMER_PROF, 0.01, 0.01)
+    burn(seconds)
+    signal.setitimer(signal.ITIMER_PROF, 0)
+    signal.signal(signal.SIGPROF, signal.SIG_DFL)
+    burn(0.1)
+    print("got", len(got))
+
+
+def to_defaults():
+    """As pools do in a child: whatever the kernel lets be set."""
+    for number in range(1, signal.NSIG):
+        try:
+            signal.signal(number, signal.SIG_DFL)
+        except (OSError, RuntimeError, ValueError):
+            pass
+
+
+def defaults():
+    burn(seconds)
+    to_defaults()
+    burn(0.1)
+    for i in range(5):
+        pid = os.fork()
+        if pid == 0:
+            burn(0.1)
+            to_defaults()
+            burn(0.05)
+            os._exit(i)
+        print("child", os.waitpid(pid, 0)[1] == i << 8)
+
+
 def ignored():
-    signal.signal(signal.SIGPROF, signal.SIG_IGN)
+    signal.signal(signal.SIGURG, signal.SIG_IGN)
     ready()
     burn(seconds)
-    print("ignored", signal.getsignal(signal.SIGPROF) == signal.SIG_IGN)
+    print("ignored", signal.getsignal(signal.SIGURG) == signal.SIG_IGN)
 
 
 def blocked():
     """Once its timer is gone nothing is pending; before it there was none."""
-    signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGPROF])
+    signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGURG])
     ready()
     burn(seconds)
     print("pending", len(signal.sigpending()))
 
 
-def killed():
+def sent():
     burn(seconds)
-    os.kill(os.getpid(), signal.SIGPROF)
-    burn(5)
+    in_signals(20)
+    burn(seconds)
 
 
 def in_child():
@@ -122,14 +160,13 @@ def family():
         burn(0.02)
     pid = os.fork()
     if pid == 0:
-        # A handler into nothing would not end it by this signal.
-        os.kill(os.getpid(), signal.SIGPROF)
-        time.sleep(10)
+        # A handler into nothing would end it by another one.
+        os.kill(os.getpid(), signal.SIGURG)
         os._exit(0)
     print("child", os.waitpid(pid, 0)[1])
     pid = os.fork()
     if pid == 0:
-        os.execv("/bin/sh", ["sh", "-c", "kill -PROF $$; sleep 10"])
+        os.execv("/bin/sh", ["sh", "-c", "kill -URG $$"])
     print("exec", os.waitpid(pid, 0)[1])
 
 
@@ -227,7 +264,7 @@ def ready():
         time.sleep(0.01)
 
 
-if kind not in ("before", "ignored", "blocked"):
+if kind not in ("before", "profiled", "ignored", "blocked"):
     ready()
 if kind == "status":
     burn(seconds)

@@ -5,6 +5,7 @@
  * full or another's.  The core's file is part of this one, so that it can be seen which
  * timers are armed.
  */
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -17,7 +18,7 @@ static long watched_call(long n, long a, long b, long c, long d);
 
 #undef SYS4
 #define SYS4(n, a, b, c, d) watched_call(n, (long)(a), (long)(b), (long)(c), (long)(d))
-#include "core/prof.c"
+#include "core/timer-handler.c"
 
 /* --- what the rest of the core would say --- */
 
@@ -119,9 +120,9 @@ static uint64_t context[64];
 
 static void expire(void)
 {
-	struct siginfo_timer info = { .signo = 27, .timer = 99, .cookie = 7 };
+	struct siginfo_timer info = { .signo = SIGURG, .timer = 99, .cookie = 7 };
 
-	(void)core_prof(&info, &state, context);
+	(void)core_timer_handler(&info, &state, context);
 }
 
 /* Are they the frames from there on? */
@@ -251,14 +252,14 @@ static void test_full(void)
 
 static void test_not_ours(void)
 {
-	struct siginfo_timer info = { .signo = 27, .timer = 98, .cookie = 7 };
+	struct siginfo_timer info = { .signo = SIGURG, .timer = 98, .cookie = 7 };
 	struct timer_sample s;
 
 	begin(5);
-	(void)core_prof(&info, &state, context);
+	(void)core_timer_handler(&info, &state, context);
 	info.timer = 99;
 	info.cookie = 8;
-	(void)core_prof(&info, &state, context);
+	(void)core_timer_handler(&info, &state, context);
 	buffer.live = 0;
 	expire();
 	tap_ok(!timer_next(&buffer, &s) && armed == 0 && buffer.inside == 0,

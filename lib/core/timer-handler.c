@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The handler of SIGPROF: a thread of the program has used so much CPU time, and walks
+ * The handler of SIGURG: a thread of the program has used so much CPU time, and walks
  * its own frames.  Everything here runs in that thread, at any of its instructions, on
  * its stack or on the alternate one that it has: no lock, no errno, one kind of system
  * call, bounded loops, little stack.
@@ -13,19 +13,19 @@
 #include "core/core-internal.h"
 #include "core/timer.h"
 
-struct prof_memory {
+struct handler_memory {
 	struct timer_buffer *b;
 	int32_t pid;
 };
 
-#define PY_MEM struct prof_memory
+#define PY_MEM struct handler_memory
 
 struct iovec_raw {
 	uint64_t base, size;
 };
 
 /* What is asked for next lies below as a rule: a caller's frame. */
-RARE static bool move_window(struct prof_memory m, uint64_t address)
+RARE static bool move_window(struct handler_memory m, uint64_t address)
 {
 	enum { AHEAD = 128, PAGE = 4096 };
 	uint64_t page = address & ~(uint64_t)(PAGE - 1);
@@ -51,7 +51,7 @@ RARE static bool move_window(struct prof_memory m, uint64_t address)
 
 /* None of these crosses a page: they are aligned. */
 RARE static bool load_own(
-	struct prof_memory m, void *to, uint64_t address, unsigned size)
+	struct handler_memory m, void *to, uint64_t address, unsigned size)
 {
 	if (!sane(address) || (address & (size - 1)) != 0)
 		return false;
@@ -105,7 +105,7 @@ RARE static uint32_t instr_of(const struct py_layout *l, const struct py_frame *
 	return units <= TIMER_INSTR_MOST ? (uint32_t)units : TIMER_INSTR_BAD;
 }
 
-uint64_t prof_instr(const struct py_layout *l, uint64_t code, uint32_t word)
+uint64_t timer_handler_instr(const struct py_layout *l, uint64_t code, uint32_t word)
 {
 	if (word == TIMER_INSTR_NONE)
 		return PY_NO_POSITION;
@@ -120,7 +120,7 @@ uint64_t prof_instr(const struct py_layout *l, uint64_t code, uint32_t word)
 }
 
 /* Is the thread state still this thread's? */
-RARE static bool same_thread(struct prof_memory m, const struct py_layout *l)
+RARE static bool same_thread(struct handler_memory m, const struct py_layout *l)
 {
 	const struct timer_buffer *b = m.b;
 	uint64_t pthread, native;
@@ -146,7 +146,7 @@ static bool has_ended(
 
 /* The chain into the words behind the head.  Returns how many frames it has, 0 for
  * none; those beyond `most` are only counted. */
-RARE static uint32_t walk_own(struct prof_memory m, const struct py_layout *l,
+RARE static uint32_t walk_own(struct handler_memory m, const struct py_layout *l,
 	uint32_t most, struct timer_sample *s)
 {
 	enum { TOP = 8 }; /* behind datastack_chunk */
@@ -193,7 +193,7 @@ static void count_lost(struct timer_buffer *b, uint32_t overruns)
 RARE static void take(struct core *c, struct timer_buffer *b, uint32_t overruns)
 {
 	const struct py_layout *l = &c->layout;
-	struct prof_memory m = { b, c->args.program_pid };
+	struct handler_memory m = { b, c->args.program_pid };
 	struct timer_sample s = { .overruns = overruns };
 	uint64_t room = timer_room(b);
 	uint32_t most = b->max_frames;
@@ -268,7 +268,8 @@ RARE static bool comes_with_eintr(const struct core *c, const void *context)
 	       arch_is_call(call);
 }
 
-long core_prof(const void *info, struct timer_state *state, const void *context)
+long core_timer_handler(
+	const void *info, struct timer_state *state, const void *context)
 {
 	const struct siginfo_timer *si = info;
 	struct core *c = (void *)(uintptr_t)state->core;
