@@ -6,6 +6,7 @@ READY is made when it begins, and GO waited for.  The end is a line DONE.
 import ctypes
 import os
 import signal
+import struct
 import sys
 import threading
 import time
@@ -254,6 +255,18 @@ def deep():
     # Attaching needs some of the stack behind it.
     in_deep(1200, 0)
     in_deep(900, seconds)
+
+
+def sieved():
+    """From now on whoever calls ppoll is ended, and alone: of this program the sampler."""
+    burn(seconds)
+    rows = ((0x20, 0, 0, 0), (0x15, 0, 1, 271), (6, 0, 0, 0), (6, 0, 0, 0x7FFF0000))
+    code = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *row) for row in rows))
+    filters = struct.pack("HxxxxxxP", len(rows), ctypes.addressof(code))
+    assert libc.prctl(38, ctypes.c_ulong(1), 0, 0, 0) == 0
+    # SECCOMP_SET_MODE_FILTER, with SECCOMP_FILTER_FLAG_TSYNC.
+    assert libc.syscall(317, ctypes.c_ulong(1), ctypes.c_ulong(1), filters) == 0
+    burn(seconds)
 
 
 def ready():
