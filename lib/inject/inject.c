@@ -733,18 +733,20 @@ static void start_job(struct job *j)
 
 /* --- stop --- */
 
-/* A task that was killed has left its ring mapped. */
+/* A task that was killed has left its ring mapped.  Of one that was killed before it
+ * was found the file is not known: then it is any, if no other sampler lives there. */
 static void unmap_ring(struct job *j)
 {
 	struct stat st;
+	bool known = j->task->ring_fd >= 0 && fstat(j->task->ring_fd, &st) == 0;
 
-	if (j->task->ring_fd < 0 || fstat(j->task->ring_fd, &st) != 0)
+	if (!known && inject_find_task(j->pid) != 0)
 		return;
 	for (size_t i = 0; i < j->maps.count; i++) {
 		const struct proc_map *m = &j->maps.map[i];
 
-		if (m->shared && m->inode == st.st_ino &&
-			strcmp(m->path, RING_PATH) == 0)
+		if (m->shared && strcmp(m->path, RING_PATH) == 0 &&
+			(!known || m->inode == st.st_ino))
 			unmap(j, m->start, m->end - m->start);
 	}
 }
@@ -981,9 +983,11 @@ static struct job stopping(struct inject_task *t, struct err *err)
 int inject_await(struct inject_task *t, struct err *err)
 {
 	struct job j = stopping(t, err);
-	_cleanup_close_ int turn = take_turn(t->program);
+	int turn = take_turn(t->program);
+	int r = await_end(&j);
 
-	return await_end(&j);
+	fd_close(&turn);
+	return r;
 }
 
 /* Threads of the program may be in it; it has not, if it is another program now. */

@@ -276,6 +276,7 @@ end_recording() {
 
 goes_on_to_its_end() {
     local status=0
+    touch end
     wait $program || status=$?
     program=
     [ "$status" -eq 0 ] && has_line out DONE || { echo "status $status"; return 1; }
@@ -284,8 +285,9 @@ goes_on_to_its_end() {
 stays="a thread of it may be in the handler of a CPU timer .* stays mapped"
 
 stopped_inside() { # python
-    rm -f out err ready
-    "$1" "$app" deep 1 ready > out &
+    rm -f out err ready end
+    touch go
+    "$1" "$app" deep 0.1 ready go end > out &
     program=$!
     wait_until 30 test -e ready || return
     begin_recording err -e cpu-timer:1ms
@@ -305,8 +307,8 @@ stopped_inside() { # python
 }
 
 sampler_killed() { # python
-    rm -f out err ready go
-    "$1" "$app" sieved 1 ready go > out &
+    rm -f out err ready go end
+    "$1" "$app" sieved 0.3 ready go end > out &
     program=$!
     wait_until 30 test -e ready || return
     local pages
@@ -321,9 +323,8 @@ sampler_killed() { # python
     [ "$(code_pages $program)" -le $((pages + 1)) ] || { cat err /proc/$program/maps; return 1; }
     goes_on_to_its_end || return
 
-    rm -f ready go
     status=0
-    "$PYSTACK" record -e cpu-timer:1ms -F 1000 --no-adaptive -o f -- "$1" "$app" sieved 0.5 \
+    "$PYSTACK" record -e cpu-timer:1ms -F 1000 --no-adaptive -o f -- "$1" "$app" sieved 0.3 \
         > out 2> err || status=$?
     [ "$status" -eq 0 ] && has_line out DONE || { cat err; return 1; }
 }
@@ -339,7 +340,8 @@ has_tasks() { # pid count
 @test "a thread is held in the handler from one recording to the next" {
     local tid
     mkfifo gate
-    "$(newest)" "$app" shares 1 ready > out &
+    touch go
+    "$(newest)" "$app" shares 0.1 ready go end > out &
     program=$!
     wait_until 30 has_tasks $program 3
     tid=$(ls /proc/$program/task | grep -vx $program | head -n 1)
