@@ -100,6 +100,7 @@ lib_libpystack_a_SOURCES = \
 	lib/file/writer.c lib/file/writer.h \
 	lib/inject/borrow.c lib/inject/borrow.h \
 	lib/inject/filter.c lib/inject/filter.h \
+	lib/inject/hush.c lib/inject/hush.h \
 	lib/inject/inject.c lib/inject/inject.h \
 	lib/inject/probe.c lib/inject/probe.h \
 	lib/inject/sigframe.c lib/inject/sigframe.h \

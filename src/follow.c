@@ -21,6 +21,7 @@
 #include "base/xalloc.h"
 #include "copy-text.h"
 #include "decoder.h"
+#include "inject/hush.h"
 #include "proc/maps.h"
 #include "proc/process.h"
 #include "thread-names.h"
@@ -44,7 +45,7 @@ struct follow {
 	uint64_t start_ticks; /* of the thread */
 	int connection;       /* -1 when attached */
 	bool attached;
-	struct inject_task injected;
+	struct inject_task injected; /* of a spawned one what hush_spawned() needs */
 	struct python_found python;
 	struct ring_reader ring;
 	struct decoder *decoder;
@@ -446,6 +447,12 @@ int follow_start(pid_t pid, const struct follow_source *source,
 		follow_free(f);
 		return r;
 	}
+	if (!f->attached) {
+		f->injected.program = pid;
+		f->injected.image_mark = proc_image_mark(pid);
+		f->injected.arena = f->ring.header->offer.arena;
+		f->injected.arena_bytes = f->ring.header->offer.arena_bytes;
+	}
 	hold_task(f);
 	describe(f, options, origin);
 	f->number = write_segment(f, part, 0);
@@ -770,6 +777,18 @@ static void write_end(struct follow *f, enum file_end_why why, uint64_t status)
 	tell_lost(f);
 }
 
+/* It was killed: the signals of its timers are for nothing, and the next sampler of
+ * this program finds their handler free. */
+static void hush_spawned(struct follow *f)
+{
+	const struct ring_header *h = f->ring.header;
+
+	f->injected.timer_page = __atomic_load_n(&h->timer_page, __ATOMIC_ACQUIRE);
+	if (__atomic_load_n(&h->state, __ATOMIC_ACQUIRE) != RING_LEFT &&
+		f->injected.timer_page != 0)
+		(void)hush_timers(&f->injected);
+}
+
 int follow_end(
 	struct follow *f, enum file_end_why why, uint64_t status, struct err *err)
 {
@@ -783,10 +802,11 @@ int follow_end(
 		follow_name_threads(f, true);
 	order(f, RING_ORDER_LEAVE);
 	bool left = await_leaving(f);
-	bool out = f->attached && f->thread && !left;
 
-	if (out)
-		r = inject_stop(&f->injected, err);
+	if (f->attached) {
+		r = inject_await(&f->injected, err);
+		left = r == 0;
+	}
 	(void)follow_drain(f, &cut, &ignored);
 	if (f->next != NULL)
 		follow_move_now(f);
@@ -794,12 +814,13 @@ int follow_end(
 		decoder_end_unsaid(f->decoder, clock_real_ns());
 	decoder_close_runs(f->decoder);
 	read_counters(f);
-	if (f->attached && !out) {
-		f->injected.arena_gone = __atomic_load_n(&f->ring.header->state,
-						 __ATOMIC_ACQUIRE) == RING_LEFT;
-		f->injected.in_use = f->ring.header->timer_inside != 0;
+	if (f->attached && left) {
+		f->injected.timer_page =
+			__atomic_load_n(&f->ring.header->timer_page, __ATOMIC_ACQUIRE);
 		r = inject_stop(&f->injected, err);
-	} else if (!left && !out) {
+	} else if (!f->attached && left) {
+		hush_spawned(f);
+	} else if (!f->attached) {
 		r = err_set(err, -E_TIMEOUT, "the sampler %s %d has not left",
 			f->thread ? "thread" : "task", (int)f->task);
 	}

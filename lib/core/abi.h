@@ -128,6 +128,25 @@ struct core_args {
 	char python_version[64];
 };
 
+/*
+ * What the handler of CPU timers leaves in the program for good: a page of code that
+ * calls what entry names, and behind it this, all zero in a fork child.  In the image,
+ * and in whatever the handler of this start uses, no thread of the program can be once
+ * entry is 0 and then inside is 0.
+ */
+struct timer_state {
+	uint64_t entry;  /* core_timer_handler(); 0: nobody takes samples here */
+	uint64_t core;   /* struct core, in the arena */
+	uint32_t secret; /* upper half of the cookies of all our timers, also later */
+	uint32_t inside; /* threads that may be in what entry names */
+};
+
+enum {
+	TIMER_PAGE = 4096,
+	TIMER_AT_RETURN = 96, /* of the code, the same in the image: where it ends but
+			       * for the return to the kernel */
+};
+
 /* The first page of the image starts with the call entry; its size is here. */
 extern const unsigned char core_image[];
 extern const unsigned char core_image_end[];

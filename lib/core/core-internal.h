@@ -574,9 +574,9 @@ RARE void timers_end(struct core *c, struct thread *t);
 /* No CPU time counts between the two. */
 RARE void timers_pause(struct core *c);
 RARE void timers_resume(struct core *c);
-/* The end of all.  False when a thread is still inside of the handler: the arena and
- * the image have to stay. */
-RARE bool timers_stop(struct core *c);
+/* The end of all.  Where a thread is still inside of the handler, c->timers.page stays
+ * (the ring's timer_page as well): so have to the arena and the image. */
+RARE void timers_stop(struct core *c);
 /* Any thread: the buffer of that number, or NULL. */
 struct timer_buffer *timers_buffer(struct core *c, uint32_t number);
 

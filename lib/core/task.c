@@ -114,7 +114,8 @@ static _Noreturn void go(struct core *c, enum ring_leave why, int detail)
 	h->leave_detail = detail;
 	__atomic_store_n(&h->state, RING_LEFT, __ATOMIC_RELEASE);
 	(void)SYS2(__NR_munmap, h, RING_HEADER_BYTES + RING_DATA_BYTES);
-	/* Who waits for us there has the program unmap it. */
+	/* Who waits for us there has the program unmap it; and a thread of the program
+	 * may be in the handler. */
 	if (!middle_is_gone(c) || c->timers.page != 0)
 		sys_exit(0);
 	arch_unmap_exit(c->args.arena, c->args.arena_bytes, 0);
@@ -653,7 +654,7 @@ void task_leave(struct core *c, enum ring_leave why, int detail)
 		c->now_ns = loop_now(c);
 		cpu_settle(c);
 	}
-	c->ring.header->timer_inside = !timers_stop(c);
+	timers_stop(c);
 
 	if (c->options.interval_ns != 0)
 		(void)runs_cut(c);

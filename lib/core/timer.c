@@ -444,13 +444,22 @@ static struct timer_state *state_of(uint64_t page)
 	return (struct timer_state *)(page + TIMER_PAGE);
 }
 
-/* In those of a parent, which are wiped, and of a start that has ended nobody takes
- * samples. */
+/*
+ * In those of a parent, which are wiped, and of a start that has ended nobody takes
+ * samples.  But a thread may be in that start's handler still (a debugger holds it): it
+ * will count itself out, so the count is not for another start to begin with.
+ */
 RARE static bool are_free(struct core *c, uint64_t page)
 {
+	const uint64_t at = page + TIMER_PAGE;
 	uint64_t entry;
+	uint32_t inside;
 
-	return load_bytes(c, &entry, page + TIMER_PAGE, sizeof(entry)) && entry == 0;
+	/* One after the other: none goes in any more, then none is in. */
+	return load_bytes(c, &entry, at, sizeof(entry)) && entry == 0 &&
+	       load_bytes(c, &inside, at + offsetof(struct timer_state, inside),
+		       sizeof(inside)) &&
+	       inside == 0;
 }
 
 static struct pages make_pages(void)
@@ -462,6 +471,16 @@ static struct pages make_pages(void)
 		.wiped = true,
 		.are_free = are_free,
 	};
+}
+
+/* Does an action lead to pages that an earlier start has left? */
+RARE static bool is_stale(struct core *c, uint64_t page)
+{
+	const struct pages p = make_pages();
+	uint64_t entry;
+
+	return page > HANDLER_IGNORE && pages_have_code(c, &p, page) &&
+	       load_bytes(c, &entry, page + TIMER_PAGE, sizeof(entry)) && entry == 0;
 }
 
 static long exchange(const struct sigaction_raw *new, struct sigaction_raw *ret_old)
@@ -588,15 +607,15 @@ RARE static void install(struct core *c)
 	bool stale;
 	long r = exchange(NULL, &old);
 
-	stale = r >= 0 && old.handler > HANDLER_IGNORE &&
-		pages_have_code(c, &p, old.handler) && are_free(c, old.handler);
+	stale = r >= 0 && is_stale(c, old.handler);
 	if (r >= 0 && old.handler != HANDLER_DEFAULT && !stale) {
 		c->ring.header->timer_owner = old.handler;
 		tell(c, RING_TIMER_USED, 0);
 		return;
 	}
 	if (r >= 0)
-		r = stale ? (long)old.handler : pages_find(c, &p);
+		r = stale && are_free(c, old.handler) ? (long)old.handler
+						      : pages_find(c, &p);
 	if (!sys_is_address(r)) {
 		tell(c, RING_TIMER_REFUSED, (int)-r);
 		return;
@@ -604,7 +623,7 @@ RARE static void install(struct core *c)
 	m->page = (uint64_t)r;
 	struct timer_state *s = state_of(m->page);
 
-	s->inside = 0;
+	__atomic_store_n(&c->ring.header->timer_page, m->page, __ATOMIC_SEQ_CST);
 	s->secret = m->secret;
 	s->core = (uint64_t)(uintptr_t)c;
 	uint64_t entry = (uint64_t)(uintptr_t)core_timer_handler;
@@ -718,13 +737,13 @@ void timers_resume(struct core *c)
 	begin_all(c);
 }
 
-bool timers_stop(struct core *c)
+void timers_stop(struct core *c)
 {
 	struct timers *m = &c->timers;
 	const uint64_t bytes = (uint64_t)TIMER_SLAB * TIMER_BUFFER_BYTES;
 
 	if (m->page == 0)
-		return true;
+		return;
 	end_all(c);
 	(void)take_out(c);
 	struct timer_state *s = state_of(m->page);
@@ -732,7 +751,7 @@ bool timers_stop(struct core *c)
 	__atomic_store_n(&s->entry, 0, __ATOMIC_SEQ_CST);
 	for (unsigned i = 0; __atomic_load_n(&s->inside, __ATOMIC_SEQ_CST) != 0; i++) {
 		if (i == INSIDE_NAPS)
-			return false;
+			return;
 		(void)sys_ppoll(NULL, 0, INSIDE_NAP_NS);
 	}
 	m->page = 0;
@@ -742,5 +761,5 @@ bool timers_stop(struct core *c)
 			(void)SYS2(__NR_munmap, m->slab[i], bytes);
 		m->slab[i] = 0;
 	}
-	return true;
+	__atomic_store_n(&c->ring.header->timer_page, 0, __ATOMIC_RELEASE);
 }

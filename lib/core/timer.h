@@ -4,7 +4,8 @@
 
 /*
  * What lies between the handler of SIGURG, which runs in a thread of the program, and
- * the sampler: a buffer for each thread that has a timer (doc/design.md 1.6).
+ * the sampler: a buffer for each thread that has a timer (doc/design.md 1.6).  The
+ * handler's own pages are in abi.h.
  *
  * One producer, the handler, which does not nest as its signal is blocked in it; one
  * consumer, the sampler.  Of the words [tail, head) all are whole samples.  A buffer is
@@ -14,6 +15,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+#include "core/abi.h"
 
 enum {
 	TIMER_BUFFER_BYTES = 8192,
@@ -181,20 +184,7 @@ static inline uint32_t timer_word_instr(uint64_t word)
 	return (uint32_t)word & TIMER_INSTR_BAD;
 }
 
-/*
- * Two pages of their own: code, and behind it this.  The code stays for good, where a
- * fork child finds it too; the state is all zero in such a child.
- */
-struct timer_state {
-	uint64_t entry;  /* core_timer_handler(); 0: nobody takes samples here */
-	uint64_t core;   /* struct core */
-	uint32_t secret; /* upper half of the cookies of all our timers, also later */
-	uint32_t inside; /* threads that may be in what entry names */
-};
-
 enum {
-	TIMER_PAGE = 4096,
-	TIMER_AT_RETURN = 96, /* of the code: the return to the kernel */
 	/* The cookie's lower half: number of the buffer. */
 	TIMER_SLAB = 64, /* buffers mapped at once */
 	TIMER_SLABS = 64,

@@ -31,6 +31,7 @@
 #include "core/abi.h"
 #include "inject/borrow.h"
 #include "inject/filter.h"
+#include "inject/hush.h"
 #include "proc/limits.h"
 #include "proc/maps.h"
 #include "proc/mem.h"
@@ -72,6 +73,7 @@ struct job {
 	enum core_isolation isolation; /* what is wanted */
 	uint32_t avoid;                /* steps of the task, enum core_avoid */
 	uint32_t own_avoid; /* those that our own filters would not let pass */
+	bool may_run;       /* the clone has been made, or nobody knows */
 };
 
 /* Do filters see the borrowed calls? */
@@ -483,10 +485,13 @@ static int clone_refused(struct job *j, int code)
 static int clone_it(struct job *j, int64_t *ret_result)
 {
 	const struct inject_task *t = j->task;
-
-	return call(j, ret_result, SYS_clone,
+	int r = call(j, ret_result, SYS_clone,
 		t->thread ? CORE_THREAD_FLAGS : CORE_CLONE_FLAGS,
 		core_stack_top(t->arena) - 16, 0, 0, t->thread ? t->arena : 0, 0);
+
+	/* Whose result was not seen may have been made. */
+	j->may_run = r != 0 || *ret_result >= 0;
+	return r;
 }
 
 /* As a task, or where that is refused, as a thread. */
@@ -526,11 +531,12 @@ static int put_in(struct job *j)
 		r = start_it(j, &result);
 	if (r == 0 && result < 0)
 		r = clone_refused(j, (int)result);
-	if (r != 0) {
+	if (r != 0 && !j->may_run) {
 		unmap(j, t->image, t->image_bytes);
 		unmap(j, t->arena, t->arena_bytes);
-		return r;
 	}
+	if (r != 0)
+		return r;
 	t->inner_task = (pid_t)result;
 	return 0;
 }
@@ -727,16 +733,34 @@ static void start_job(struct job *j)
 
 /* --- stop --- */
 
-/* A task that was killed has left its ring mapped.  There is but one task in a program,
- * so whatever bears this name is of one that has gone. */
+/* A task that was killed has left its ring mapped.  Of one that was killed before it
+ * was found the file is not known: then it is any, if no other sampler lives there. */
 static void unmap_ring(struct job *j)
 {
+	struct stat st;
+	bool known = j->task->ring_fd >= 0 && fstat(j->task->ring_fd, &st) == 0;
+
+	if (!known && inject_find_task(j->pid) != 0)
+		return;
 	for (size_t i = 0; i < j->maps.count; i++) {
 		const struct proc_map *m = &j->maps.map[i];
 
-		if (m->shared && strcmp(m->path, RING_PATH) == 0)
+		if (m->shared && strcmp(m->path, RING_PATH) == 0 &&
+			(!known || m->inode == st.st_ino))
 			unmap(j, m->start, m->end - m->start);
 	}
+}
+
+/* The task unmaps its arena on its way out: what is there now may be anybody's. */
+static void unmap_arena(struct job *j)
+{
+	const struct inject_task *t = j->task;
+	struct core_args args;
+
+	if (pread(j->mem_fd, &args, sizeof(args), (off_t)t->arena) == sizeof(args) &&
+		args.arena == t->arena && args.image == t->image &&
+		args.arena_bytes == t->arena_bytes)
+		unmap(j, t->arena, t->arena_bytes);
 }
 
 static void stop_job(struct job *j)
@@ -747,14 +771,14 @@ static void stop_job(struct job *j)
 	j->result = open_program(j);
 	if (j->result == 0) {
 		/* After an exec these addresses are somebody else's. */
-		bool same = !t->in_use && proc_image_mark(j->pid) == t->image_mark;
+		bool same = proc_image_mark(j->pid) == t->image_mark;
 
-		if (same && !t->arena_gone) {
-			unmap(j, t->arena, t->arena_bytes);
+		if (same) {
+			unmap_arena(j);
 			unmap_ring(j);
-		}
-		if (same)
 			unmap(j, t->image, t->image_bytes);
+			t->image = t->arena = 0;
+		}
 		/* A filter that sees it may have another mind about this call. */
 		if (!t->thread && !is_watched(j))
 			(void)call(j, &ignored, SYS_wait4, (uint64_t)t->inner_task, 0,
@@ -786,8 +810,6 @@ static void free_job(struct job *j)
 		if (r == t->task && WIFSTOPPED(status)) {
 			(void)ptrace(PTRACE_CONT, t->task, 0, 0);
 		} else if (r == t->task) {
-			/* On its way out it unmaps the arena, and ends with 0. */
-			t->arena_gone = WIFEXITED(status) && WEXITSTATUS(status) == 0;
 			return;
 		} else {
 			clock_sleep_ns(NAP_NS);
@@ -933,26 +955,61 @@ int inject_start(pid_t pid, uint64_t image_mark, unsigned flags,
 	return 0;
 }
 
-int inject_stop(struct inject_task *t, struct err *err)
+static int await_end(struct job *j)
 {
-	struct job j = { .pid = t->program,
+	struct inject_task *t = j->task;
+
+	(void)take_hold(t);
+	if (is_stopped(t))
+		(void)run_in_thread(free_job, j);
+	return is_gone(t, TASK_WAIT_MS)
+		       ? 0
+		       : err_set(j->err, -E_TIMEOUT,
+				 "the sampler task has not left; its memory stays mapped in "
+				 "the program");
+}
+
+static struct job stopping(struct inject_task *t, struct err *err)
+{
+	return (struct job){ .pid = t->program,
 		.task = t,
 		.err = err,
 		.leaving = true,
 		.mem_fd = -1,
 		.search.force = t->forced,
 		.search.own_filters = t->own_filters };
-	int turn = take_turn(t->program);
-	int r = 0;
+}
 
-	(void)take_hold(t);
-	if (is_stopped(t))
-		(void)run_in_thread(free_job, &j);
-	if (!is_gone(t, TASK_WAIT_MS))
-		r = err_set(err, -E_TIMEOUT,
-			"the sampler task has not left; its memory stays mapped in the program");
-	else
-		r = run_job(stop_job, &j);
+int inject_await(struct inject_task *t, struct err *err)
+{
+	struct job j = stopping(t, err);
+	int turn = take_turn(t->program);
+	int r = await_end(&j);
+
+	fd_close(&turn);
+	return r;
+}
+
+/* Threads of the program may be in it; it has not, if it is another program now. */
+static int leave_mapped(struct job *j)
+{
+	if (proc_image_mark(j->pid) != j->task->image_mark)
+		return 0;
+	return err_set(j->err, -E_TIMEOUT,
+		"a thread of it may be in the handler of a CPU timer (it is stopped, or "
+		"held by a debugger), so the sampler's memory stays mapped in the program");
+}
+
+int inject_stop(struct inject_task *t, struct err *err)
+{
+	struct job j = stopping(t, err);
+	int turn = take_turn(t->program);
+	int r = await_end(&j);
+
+	/* Before a thread is held, which might be the one that is inside. */
+	if (r == 0)
+		r = t->timer_page == 0 || hush_timers(t) ? run_job(stop_job, &j)
+							 : leave_mapped(&j);
 	/* A program that has ended has nothing of ours. */
 	if (r == -ESRCH)
 		r = 0;

@@ -34,9 +34,11 @@ struct inject_task {
 	uint64_t arena, arena_bytes;
 	bool forced;
 	int own_filters; /* inherited from this process, and let the calls pass */
-	bool in_use;     /* set by the caller: a handler runs in it, it has to stay */
-	bool arena_gone; /* set by the caller: the task unmapped it (RING_LEFT) */
-	int64_t held_ns; /* the borrowed thread was held so long, all told */
+	/* Set by the caller before inject_stop(), once the task has gone: where it has
+	 * left a handler of CPU timers that threads may be in (the ring's timer_page).
+	 */
+	uint64_t timer_page;
+	int64_t held_ns;     /* the borrowed thread was held so long, all told */
 	uint64_t image_mark; /* proc_image_mark() of the program it was put into */
 };
 
@@ -66,10 +68,18 @@ int inject_start(pid_t pid, uint64_t image_mark, unsigned flags,
 	struct inject_task *ret_task, struct err *err);
 
 /*
- * The task has been ordered to leave: wait until it has provably gone, then unmap
- * what was mapped (unless the program has executed another one, which has nothing of
- * it) and reap it.  t is released in any case.  Returns 0, or a negative code with
- * words when something stayed in the program.
+ * The task has been ordered to leave: wait until it has provably gone.  One that is
+ * stopped together with its program is made to go on.  Returns 0; -E_TIMEOUT, with
+ * words.
+ */
+int inject_await(struct inject_task *t, struct err *err);
+
+/*
+ * The same, then unmap what was mapped and reap the task.  Unmapped is only what holds
+ * what was put there: not what the task took along, nor anything of a program that was
+ * executed since.  Image and arena stay where a thread of the program may be in them.
+ * t is released in any case.  Returns 0, or a negative code with words when something
+ * stayed in the program.
  */
 int inject_stop(struct inject_task *t, struct err *err);
 

@@ -28,7 +28,7 @@
 #include "wire/isolation.h"
 
 #define RING_MAGIC        0x676e69726b737970ull /* "pyskring" */
-#define RING_VERSION      5u
+#define RING_VERSION      6u
 #define RING_HEADER_BYTES 8192u
 #define RING_DATA_BYTES   (1u << 20)
 #define RING_RESERVE      4096u
@@ -208,9 +208,12 @@ struct ring_header {
 	uint64_t copy_owner[2];  /* handlers that took the place of ours: SEGV, BUS */
 	uint32_t timer_state;    /* enum ring_timer */
 	int32_t timer_detail;
-	uint64_t timer_owner;   /* the handler of SIGURG that is not ours */
+	uint64_t timer_owner; /* the handler of SIGURG that is not ours */
+	/* Where the handler of CPU timers is: not 0 from before there is one until no
+	 * thread of the program can be in it.  Who finds it so when the sampler is gone
+	 * must not take for granted that arena and image may go. */
+	uint64_t timer_page;
 	uint32_t timer_blocked; /* threads that had SIGURG blocked, so no timer */
-	uint32_t timer_inside;  /* 1: arena and image stay, a handler runs there */
 
 	/* Written by the recorder. */
 	__attribute__((aligned(64))) uint64_t tail;

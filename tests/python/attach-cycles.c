@@ -110,7 +110,7 @@ static void give_orders(struct ring_reader *ring, const struct python_found *pyt
 }
 
 /* Let it sample; then order it to leave.  False when it did not sample in time. */
-static bool let_sample(int ring_fd, const struct python_found *python, bool *ret_left)
+static bool let_sample(int ring_fd, const struct python_found *python)
 {
 	uint64_t bytes = RING_HEADER_BYTES + RING_DATA_BYTES;
 	void *at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, ring_fd, 0);
@@ -131,7 +131,6 @@ static bool let_sample(int ring_fd, const struct python_found *python, bool *ret
 	while (__atomic_load_n(&ring.header->state, __ATOMIC_ACQUIRE) != RING_LEFT &&
 		clock_monotonic_ns() < end)
 		clock_sleep_ns(100000);
-	*ret_left = __atomic_load_n(&ring.header->state, __ATOMIC_ACQUIRE) == RING_LEFT;
 	(void)munmap(at, bytes);
 	return sampled;
 }
@@ -167,7 +166,6 @@ int main(int argc, char **argv)
 	settle(pid, &before);
 	for (int i = 0; i < cycles && bad == 0; i++) {
 		struct inject_task task;
-		bool left = false;
 
 		if (inject_start(pid, 0, thread ? INJECT_THREAD : 0, &task, &err) !=
 			0) {
@@ -181,11 +179,10 @@ int main(int argc, char **argv)
 			continue;
 		}
 		in_a_row = 0;
-		if (!let_sample(task.ring_fd, &python, &left)) {
+		if (!let_sample(task.ring_fd, &python)) {
 			printf("# cycle %d: no ticks\n", i);
 			bad = 1;
 		}
-		task.arena_gone = left;
 		if (inject_stop(&task, &err) != 0) {
 			printf("# cycle %d: %s\n", i, err.text);
 			bad = 1;

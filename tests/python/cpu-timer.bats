@@ -6,12 +6,12 @@ app=$apps/timers.py
 
 setup() {
     cd "$BATS_TEST_TMPDIR"
-    program= recorder=
+    program= recorder= holder=
 }
 
 teardown() {
     local pid
-    for pid in $program $recorder; do
+    for pid in $holder $program $recorder; do
         end_process "$pid"
     done
 }
@@ -297,6 +297,108 @@ newest() {
 
 resident() {
     awk '/^Anonymous:/ { n += $2 } END { print n + 0 }' /proc/"$1"/smaps_rollup
+}
+
+begin_recording() { # messages option...
+    "$PYSTACK" record "${@:2}" -o f -p $program 2> "$1" 7>&- &
+    recorder=$!
+}
+
+end_recording() {
+    kill -INT $recorder 2> /dev/null || true
+    wait $recorder || return
+    recorder=
+}
+
+goes_on_to_its_end() {
+    local status=0
+    touch end
+    wait $program || status=$?
+    program=
+    [ "$status" -eq 0 ] && has_line out DONE || { echo "status $status"; return 1; }
+}
+
+stays="a thread of it may be in the handler of a CPU timer .* stays mapped"
+
+stopped_inside() { # python
+    rm -f out err ready end
+    touch go
+    "$1" "$app" deep 0.1 ready go end > out &
+    program=$!
+    wait_until 30 test -e ready || return
+    begin_recording err -e cpu-timer:1ms
+    wait_until 30 has_timers $program 1 || { cat err; return 1; }
+    "$tools/hold-in-handler" stop $program || return
+    end_recording && has_line err "$stays" || { cat err; return 1; }
+    kill -CONT $program || return
+    goes_on_to_its_end
+}
+
+# Not by with_each: what is left stopped has to be known to teardown.
+@test "the recording ends while a thread is stopped in the handler: its code stays" {
+    local version path
+    while read -r version path; do
+        stopped_inside "$path" || { echo "$version"; return 1; }
+    done < <(some_pythons)
+}
+
+sampler_killed() { # python
+    rm -f out err ready go end
+    "$1" "$app" sieved 0.3 ready go end > out &
+    program=$!
+    wait_until 30 test -e ready || return
+    local pages
+    pages=$(code_pages $program)
+    begin_recording err -e cpu-timer:1ms -F 1000 --no-adaptive
+    wait_until 30 is_recorded_or_not $recorder err || return
+    touch go
+    wait $recorder || { cat err; return 1; }
+    recorder=
+    has_line err "the sampler thread was killed; the program goes on" || { cat err; return 1; }
+    # The handler stays, and does nothing.
+    [ "$(code_pages $program)" -le $((pages + 1)) ] || { cat err /proc/$program/maps; return 1; }
+    goes_on_to_its_end || return
+
+    status=0
+    "$PYSTACK" record -e cpu-timer:1ms -F 1000 --no-adaptive -o f -- "$1" "$app" sieved 0.3 \
+        > out 2> err || status=$?
+    [ "$status" -eq 0 ] && has_line out DONE || { cat err; return 1; }
+}
+
+@test "the sampler is killed by a filter of the program: timers do no harm" {
+    with_each some_pythons sampler_killed
+}
+
+has_tasks() { # pid count
+    [ "$(ls /proc/"$1"/task | wc -l)" -ge "$2" ]
+}
+
+@test "a thread is held in the handler from one recording to the next" {
+    local tid
+    mkfifo gate
+    touch go
+    "$(newest)" "$app" shares 0.1 ready go end > out &
+    program=$!
+    wait_until 30 has_tasks $program 3
+    tid=$(ls /proc/$program/task | grep -vx $program | head -n 1)
+    begin_recording err -e cpu-timer:1ms
+    wait_until 30 has_timers $program 3
+    "$tools/hold-in-handler" hold "$tid" < gate > held &
+    holder=$!
+    exec 7> gate
+    wait_until 30 has_line held held
+    end_recording
+    has_line err "$stays"
+
+    begin_recording err -e cpu-timer:1ms
+    wait_until 30 has_timers $program 2
+    exec 7>&-
+    wait $holder
+    holder=
+    end_recording
+    # It counts itself out of the first one's, not of this one's.
+    run ! has_line err "$stays"
+    goes_on_to_its_end
 }
 
 @test "memory: 8 KiB a thread" {

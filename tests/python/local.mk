@@ -109,6 +109,7 @@ check_PROGRAMS += \
 	tests/python/die-at.so \
 	tests/python/foreign.so \
 	tests/python/guest.so \
+	tests/python/hold-in-handler \
 	tests/python/host \
 	tests/python/naive-reader.so \
 	tests/python/oracle-check \
@@ -117,6 +118,7 @@ check_PROGRAMS += \
 	tests/python/sleeper.so \
 	tests/python/taker.so \
 	tests/python/timer-calls
+tests_python_hold_in_handler_SOURCES = tests/python/hold-in-handler.c
 tests_python_timer_calls_SOURCES = tests/python/timer-calls.c
 tests_python_timer_calls_LDADD = -lpthread
 tests_python_attach_cycles_SOURCES = tests/python/attach-cycles.c

@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Programs for CPU timers: timers.py KIND SECONDS [READY [GO [END]]].
 
-READY is made when it begins, and GO waited for.  "pending" waits for END, too.  The end
-is a line DONE.
+READY is made when it begins, and GO waited for.  Some go on until there is END.  The end is a
+line DONE.
 """
 import ctypes
 import os
 import signal
+import struct
 import sys
 import threading
 import time
@@ -23,6 +24,12 @@ def burn(s):
         for _ in range(200):
             n += 1
     return n
+
+
+def burn_on(s):
+    burn(s)
+    while len(sys.argv) > 5 and not os.path.exists(sys.argv[5]):
+        burn(0.01)
 
 
 def in_a():
@@ -47,6 +54,7 @@ def in_turns(s):
 
 def in_thread(s, name):
     in_turns(s)
+    burn_on(0)
     print("used", name, time.thread_time(), flush=True)
 
 
@@ -284,11 +292,28 @@ def deep():
     def in_deep(n, s):
         if n > 0:
             return in_deep(n - 1, s)
-        burn(s)
+        burn_on(s)
+
+    def in_deeper(n):
+        if n > 0:
+            return in_deeper(n - 1)
+        burn(0)
 
     # Attaching needs some of the stack behind it.
-    in_deep(1200, 0)
+    in_deeper(1200)
     in_deep(900, seconds)
+
+
+def sieved():
+    """From now on whoever calls ppoll is ended, and alone: of this program the sampler."""
+    burn(seconds)
+    rows = ((0x20, 0, 0, 0), (0x15, 0, 1, 271), (6, 0, 0, 0), (6, 0, 0, 0x7FFF0000))
+    code = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *row) for row in rows))
+    filters = struct.pack("HxxxxxxP", len(rows), ctypes.addressof(code))
+    assert libc.prctl(38, ctypes.c_ulong(1), 0, 0, 0) == 0
+    # SECCOMP_SET_MODE_FILTER, with SECCOMP_FILTER_FLAG_TSYNC.
+    assert libc.syscall(317, ctypes.c_ulong(1), ctypes.c_ulong(1), filters) == 0
+    burn_on(seconds)
 
 
 def ready():
