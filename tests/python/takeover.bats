@@ -32,6 +32,12 @@ for line in sys.stdin:
         print(c["mode"] + (":" + takers if takers else ""))' | uniq
 }
 
+# The same from the warm-up on: how long the orders, or the interpreter, are in coming is not
+# known.
+since_handlers() {
+    changes | sed -n '/^warmup$/,$p'
+}
+
 is_in() { # pattern
     # shellcheck disable=SC2053
     [[ $(changes | tail -n 1) == $1 ]]
@@ -68,13 +74,13 @@ ends_well() {
 # A library's, by the C library: the app's faults are the library's before and after.
 takes() { # python how
     record_taker "$1" fast --copy=fast --warmup=0s || return
-    [ "$(changes)" = "warmup
+    [ "$(since_handlers)" = "warmup
 fast" ] || return
     let_take "$2 SIGSEGV" || return
     [ "$(cat taken)" = 100 ] || return
     ends_well || return
     [ "$(cat out)" = 100 ] || return
-    [ "$(changes)" = "warmup
+    [ "$(since_handlers)" = "warmup
 fast
 syscall:SIGSEGV=$taker" ] || return
     grep -q ', signals taken over by taker\.so, overhead' messages || return
@@ -117,7 +123,7 @@ takes_raw() {
     record_taker /usr/bin/python3 warmup --copy=fast --warmup=1h
     let_take "libc SIGSEGV"
     ends_well
-    [ "$(changes)" = "warmup
+    [ "$(since_handlers)" = "warmup
 syscall:SIGSEGV=$taker" ]
     [ "$(cat out)" = 100 ]
     run -0 "$PYSTACK" script --format=jsonl
@@ -157,7 +163,7 @@ syscall:SIGSEGV=$taker" ]
     grep -q 'signals taken over by taker\.so' messages
     # The first part has them all, the second begins with the last.
     mv "$(head -n 1 part)" pystack.data
-    [ "$(changes)" = "warmup
+    [ "$(since_handlers)" = "warmup
 fast
 syscall:SIGSEGV=$taker" ]
     mv "$(compgen -G 'pystack.data.2*' | tail -n 1)" pystack.data

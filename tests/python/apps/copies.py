@@ -89,6 +89,15 @@ elif kind == "hosted":
     in_main(seconds)
     fault()
     in_main(seconds)
+elif kind == "asks":
+    in_main(seconds)
+    for s in (SEGV, BUS):
+        saved = signal.getsignal(s)
+        print(s.name, repr(saved))
+        try:
+            signal.signal(s, saved)
+        except TypeError as error:
+            print(error)
 elif kind == "ignores":
     signal.signal(SEGV, signal.SIG_IGN)
     in_main(seconds)
