@@ -248,6 +248,26 @@ ignores() { # python way option...
     each_python_and_way ignores "${fast[@]}"
 }
 
+waits_for() { # python way option...
+    as_alone "$1" "$2" waits-for 0.3 "${@:3}" || return
+    [ "$(grep -c '^(\(11\|7\), 0, True)$' out)" = 6 ] && has_line out '^set()$' || { cat out; return 1; }
+    says_not 'taken over'
+}
+
+@test "a program that waits for a SIGSEGV that somebody sends gets it" {
+    each_python_and_way waits_for "${fast[@]}"
+    each_python_and_way waits_for --copy=syscall
+}
+
+unlimited() { # python way
+    (ulimit -s unlimited && ends_fast "$1" "$2" plain 0.3)
+}
+
+@test "a stack without a limit, which has memory laid out in another way" {
+    (ulimit -s unlimited) || skip "the limit of the stack cannot be raised"
+    each_python_and_way unlimited
+}
+
 hosted() { # python
     local status=0
     LD_PRELOAD=$tools/foreign.so FOREIGN_AT_START=1 "$PYSTACK" record -q \

@@ -13,6 +13,7 @@ tools=$TOP_BUILDDIR/tests/python
 #   thread-readv    the same, by process_vm_readv (but where it is attached)
 #   thread-fast     a thread, by loads under our handlers, from the first tick on
 #   thread-handled  the same, where every program has handlers of SIGSEGV and SIGBUS
+#   thread-timer    a thread, with CPU timers
 begin_mode() {
     local under="python3 $apps/under.py"
     export MODE_PYSTACK=$PYSTACK PYSTACK=$here/record-in-mode.sh MODE_UNDER=
@@ -47,7 +48,8 @@ requires_task() {
     [[ "$(isolations_here)" == task* ]] || skip "not in the mode $TEST_MODE: $1"
 }
 
-# Every CPython that pystack samples, found here: "VERSION PATH" a line.  Reruns take some.
+# Every CPython that pystack samples, found here: "VERSION PATH" a line.  Reruns take some, or
+# the newest alone.
 pythons() {
     if [ -n "${TEST_FEW_PYTHONS-}" ]; then
         some_pythons
@@ -70,6 +72,7 @@ if (3, 8) <= v[:2] <= (3, 15) and sys.implementation.name == "cpython":
 
 # The oldest, the system's and the newest: for what is slow.
 some_pythons() {
+    [ -z "${TEST_ONE_PYTHON-}" ] || { all_pythons | tail -n 1; return; }
     { all_pythons | head -n 1; all_pythons | grep ' /usr/bin/'; all_pythons | tail -n 1; } |
         sort -u -t. -k1,1n -k2,2n -k3,3n
 }
