@@ -4,16 +4,17 @@
  * program's handlers.  The states (enum ring_copy_state), and what is true in each:
  *
  *   BY_SYSCALL  every signal is blocked in this thread; nothing but system calls reads
- *               the program's memory.  While loads are wanted and the interpreter is
- * not up, the handlers wait for that WARMUP      the same; the handlers are installed,
- * and both were ours at each look BY_LOAD     SIGSEGV and SIGBUS are not blocked: both
- * handlers were ours at the last look, and what is loaded lies in pages that a system
- * call has read from within the last second STOPPED     no system call copies any more:
- * every load fails, and the thread leaves
+ *               the program's memory.  If loads are wanted, the handlers are still to
+ *               come, when the interpreter is up; or they were given up
+ *   WARMUP      the same; the handlers are installed, and both were ours at each look
+ *   BY_LOAD     SIGSEGV and SIGBUS are not blocked: both handlers were ours at the last
+ *               look, and what is loaded lies in pages that a system call has read from
+ *               within the last second
+ *   STOPPED     no system call copies any more: every load fails, and the thread leaves
  *
  * What moves it: copy_orders(), copy_look(), which runs once a cycle, and a system call
- * that is refused, at any time.  Nothing leads back to BY_SYSCALL and out of it again:
- * whoever took a handler is left alone for good.
+ * that is refused, at any time.  Who falls back to BY_SYSCALL stays there: whoever took
+ * a handler is left alone for good.
  *
  * A chunk is a snapshot, good until copy_forget().  Its words were read at one time,
  * and two loads from it prove nothing about the time between: that is why a second look

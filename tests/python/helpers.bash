@@ -51,7 +51,7 @@ requires_task() {
 # Every CPython that pystack samples, found here: "VERSION PATH" a line.  Reruns take some, or
 # the newest alone.
 pythons() {
-    if [ -n "${TEST_FEW_PYTHONS-}" ]; then
+    if [ -n "${TEST_FEW_PYTHONS-}${TEST_ONE_PYTHON-}" ]; then
         some_pythons
     else
         all_pythons
