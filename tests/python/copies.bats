@@ -121,7 +121,7 @@ has_faulthandler() { # python
     local -x PYTHONFAULTHANDLER=1
     as_alone "$1" spawn asks 0.2 --copy=fast --warmup=0s || return
     [ "$(grep -c '^SIG[A-Z]* None$' out)" = 2 ] || { cat out; return 1; }
-    as_alone "$1" spawn plain 0.3 "${fast[@]}" && was_fast || return
+    as_alone "$1" spawn plain 0.6 "${fast[@]}" && was_fast || return
     dies "$1" spawn dies 0.3 "${fast[@]}" || return
     has_line err 'Fatal Python error: Segmentation fault'
 }
@@ -133,7 +133,7 @@ has_faulthandler() { # python
 # Of another program: there is an interpreter when that wants one.
 in_host() { # python
     local library home script="import sys
-sys.argv = ['copies.py', '$tools/foreign.so', 'plain', '0.5']
+sys.argv = ['copies.py', '$tools/foreign.so', 'plain', '1']
 exec(compile(open('$apps/copies.py').read(), 'copies.py', 'exec'))"
     find_library "$1" || { echo "without libpython.so"; return; }
     "$PYSTACK" record -q --isolation=thread -F 1000 "${fast[@]}" -o f -- \
