@@ -94,6 +94,10 @@ static void print_copies(const struct model_segment *s)
 	printf("# copies: %s", copy_text_state(c->state));
 	if (c->state == RING_COPY_WARMUP)
 		printf(", %.3f s of the warm-up left", seconds(c->warmup_ns));
+	/* Its handlers wait for that. */
+	if (c->state == RING_COPY_BY_SYSCALL && (c->flags & RING_COPY_WANTED) != 0 &&
+		(c->flags & RING_COPY_FELL_BACK) == 0)
+		printf(" until the interpreter is up");
 	if (asked != NULL) {
 		struct buf b = BUF_INIT(FILE_TEXT_MAX * 4);
 

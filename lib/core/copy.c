@@ -4,15 +4,16 @@
  * program's handlers.  The states (enum ring_copy_state), and what is true in each:
  *
  *   BY_SYSCALL  every signal is blocked in this thread; nothing but system calls reads
- *               the program's memory
+ *               the program's memory.  If loads are wanted, the handlers are still to
+ *               come, when the interpreter is up; or they were given up
  *   WARMUP      the same; the handlers are installed, and both were ours at each look
  *   BY_LOAD     SIGSEGV and SIGBUS are not blocked: both handlers were ours at the last
  *               look, and what is loaded lies in pages that a system call has read from
  *               within the last second
  *   STOPPED     no system call copies any more: every load fails, and the thread leaves
  *
- * What moves it: copy_orders() and copy_look(), which run once a cycle, and a system
- * call that is refused, at any time.  Nothing leads back from BY_SYSCALL: whoever took
+ * What moves it: copy_orders(), copy_look(), which runs once a cycle, and a system call
+ * that is refused, at any time.  Who falls back to BY_SYSCALL stays there: whoever took
  * a handler is left alone for good.
  *
  * A chunk is a snapshot, good until copy_forget().  Its words were read at one time,
@@ -554,33 +555,88 @@ static void take_out(struct core *c)
 }
 
 /* Returns 0, or a negative errno. */
-static int install(struct core *c)
+static int get_both(struct copy_action ret[COPY_SIGNALS])
 {
-	struct copying *k = &c->copying;
-	struct copy_action before[COPY_SIGNALS];
-	struct copy_state *s;
-	uint64_t page;
-	int r = 0;
-
 	for (unsigned i = 0; i < COPY_SIGNALS; i++) {
-		long n = action_get(i, &before[i]);
+		long n = action_get(i, &ret[i]);
 
 		if (n < 0)
 			return (int)n;
 	}
-	page = before[0].handler - COPY_AT_HANDLER;
-	if (!is_ours(page, &before[0]) || !is_ours(page, &before[1]) ||
-		!is_page(c, page)) {
-		const struct pages p = make_pages();
-		long at = pages_find(c, &p);
+	return 0;
+}
+
+/* Those that another start has left there, or a parent, if both actions lead there. */
+static uint64_t page_of(struct core *c, const struct copy_action now[COPY_SIGNALS])
+{
+	uint64_t page = now[0].handler - COPY_AT_HANDLER;
+
+	return is_ours(page, &now[0]) && is_ours(page, &now[1]) && is_page(c, page)
+		       ? page
+		       : 0;
+}
+
+/* Free to use, and still idle.  Returns an address, or a negative errno. */
+static long find_page(struct core *c)
+{
+	const struct pages p = make_pages();
+	long at = pages_find(c, &p);
+
+	if (sys_is_address(at)) {
+		state_of_page((uint64_t)at)->magic = COPY_PAGE_MAGIC;
+		state_of_page((uint64_t)at)->idle = 1;
+	}
+	return at;
+}
+
+/*
+ * What can be known before: may actions be set, and is there room?  The kernel looks at
+ * the size of a set of signals first, and a filter at the number of the call, so a size
+ * that there is not asks without setting anything.  Returns 0, or a negative errno.
+ */
+static int prepare(struct core *c)
+{
+	struct copy_action now[COPY_SIGNALS];
+	int r = get_both(now);
+	long at;
+
+	if (r != 0)
+		return r;
+	for (unsigned i = 0; i < COPY_SIGNALS; i++) {
+		long n = SYS4(__NR_rt_sigaction, signals[i], &now[i], NULL, 0);
+
+		if (n < 0 && n != -SYS_EINVAL)
+			return (int)n;
+	}
+	at = find_page(c);
+	if (!sys_is_address(at))
+		return (int)at;
+	c->copying.spare = (uint64_t)at;
+	return 0;
+}
+
+/* Returns 0, or a negative errno. */
+static int install(struct core *c)
+{
+	struct copying *k = &c->copying;
+	struct copy_action before[COPY_SIGNALS];
+	int r = get_both(before);
+	struct copy_state *s;
+
+	if (r != 0)
+		return r;
+	/* Those that are there are taken over as they are. */
+	uint64_t page = page_of(c, before);
+
+	if (page == 0)
+		page = k->spare;
+	if (page == 0) {
+		long at = find_page(c);
 
 		if (!sys_is_address(at))
 			return (int)at;
 		page = (uint64_t)at;
-		state_of_page(page)->magic = COPY_PAGE_MAGIC;
 	}
-	/* Those that another start has left there, or a parent: taken over as they are.
-	 */
 	k->page = page;
 	s = state_of_page(page);
 	s->idle = 0;
@@ -612,7 +668,7 @@ static void tell(struct core *c)
 	h->copy_flags = k->flags;
 	h->copy_owner[0] = k->owner[0];
 	h->copy_owner[1] = k->owner[1];
-	if (k->state != RING_COPY_WARMUP)
+	if (k->state != RING_COPY_WARMUP && !k->awaits)
 		h->copy_warmup_ns = 0;
 	record_begin(&r, REC_COPY);
 	record_number(&r, k->state);
@@ -623,6 +679,34 @@ static void tell(struct core *c)
 	(void)record_put(c, &r, true);
 }
 
+RARE static _Noreturn void go_without(struct core *c, int error)
+{
+	c->copying.flags |= RING_COPY_FELL_BACK;
+	tell(c);
+	task_leave(c, RING_LEAVE_NO_HANDLERS, -error);
+}
+
+RARE static void begin_warmup(struct core *c)
+{
+	struct copying *k = &c->copying;
+	int r;
+
+	k->awaits = false;
+	r = install(c);
+	if (r != 0)
+		go_without(c, r);
+	k->state = RING_COPY_WARMUP;
+	k->fast_at_ns = loop_now(c) + (int64_t)c->options.warmup_ns;
+	if (c->options.warmup_ns > INT64_MAX / 2)
+		k->fast_at_ns = INT64_MAX;
+	tell(c);
+}
+
+/*
+ * Python's signal module reads, once, what actions there are, and takes what it finds
+ * for the program's: a handler that it does not know is None to whoever asks, and
+ * cannot be put back.  By the time that the interpreter is up it has done so.
+ */
 void copy_orders(struct core *c)
 {
 	struct copying *k = &c->copying;
@@ -639,16 +723,15 @@ void copy_orders(struct core *c)
 		tell(c);
 		return;
 	}
-	r = install(c);
-	if (r != 0) {
-		tell(c);
-		task_leave(c, RING_LEAVE_NO_HANDLERS, -r);
-	}
-	k->state = RING_COPY_WARMUP;
-	k->fast_at_ns = loop_now(c) + (int64_t)c->options.warmup_ns;
-	if (c->options.warmup_ns > INT64_MAX / 2)
-		k->fast_at_ns = INT64_MAX;
 	c->ring.header->copy_warmup_ns = c->options.warmup_ns;
+	if (sample_is_up(c)) {
+		begin_warmup(c);
+		return;
+	}
+	r = prepare(c);
+	if (r != 0)
+		go_without(c, r);
+	k->awaits = true;
 	tell(c);
 }
 
@@ -728,6 +811,10 @@ void copy_look(struct core *c)
 	struct copy_state *s;
 	int64_t now;
 
+	if (k->awaits && sample_is_up(c)) {
+		begin_warmup(c);
+		return;
+	}
 	if (k->state != RING_COPY_WARMUP && k->state != RING_COPY_BY_LOAD) {
 		look_for_the_other(c);
 		return;

@@ -295,6 +295,8 @@ struct copying {
 	int64_t fast_at_ns;  /* end of the warm-up */
 	int64_t known_at_ns; /* since when the table below is filled */
 	uint64_t page;       /* of the handlers; 0: none */
+	uint64_t spare;      /* for them, as long as there are none; 0: none */
+	bool awaits;         /* the interpreter, before the handlers may come */
 	bool ordered;        /* the orders are known, and how memory is read is told */
 	uint64_t faults;     /* of them, that are counted */
 	struct {
@@ -475,6 +477,9 @@ void sample_tick(struct core *c);
 /* From now on the thread is seen at each tick, as long as it is fresh or to be asked.
  */
 void sample_attend(struct core *c, struct thread *t);
+/* Has the interpreter come up, and does not go down yet?  Also before the first tick.
+ */
+RARE bool sample_is_up(struct core *c);
 /* Is memory as the layout says? 0, or the number of the check that failed. */
 RARE int sample_check_layout(struct core *c);
 
@@ -513,8 +518,8 @@ void kept_ask_frames(struct core *c, const struct thread *t);
  * the program's handlers (doc/design.md, "Copies").
  */
 /*
- * copy.c.  copy_begin() comes before the first load, copy_orders() when the options and
- * the ring are there: it leaves when memory cannot be read as it has to be.  Both block
+ * copy.c.  copy_begin() comes before the first load, copy_orders() when options, layout
+ * and ring are there: it leaves when memory cannot be read as it has to be.  Both block
  * every signal in the thread isolation and do nothing in the other.
  */
 RARE void copy_begin(struct core *c);
@@ -532,7 +537,8 @@ static inline void copy_forget(struct core *c)
 {
 	c->copy_moment++;
 }
-/* Once a cycle, before its first load: are the handlers still ours? */
+/* Once a cycle, before its first load: is it time for the handlers, are they still
+ * ours? Leaves when they cannot be had. */
 void copy_look(struct core *c);
 /* Before the end: what was installed is taken out again, if it is still ours, and what
  * was mapped goes, but for the handlers.  Nothing can be loaded after that. */

@@ -825,24 +825,37 @@ static void end_all_runs(struct core *c)
 	loop_count_cpu(c);
 }
 
-static enum record_phase phase(struct core *c)
+/* Returns false, with a guess, when it cannot be read. */
+static bool read_phase(struct core *c, enum record_phase *ret)
 {
 	const struct py_layout *l = &c->layout;
 	uint64_t finalizing = 0;
 	uint32_t initialized = 1;
+	bool good = load64(c, c->options.runtime + l->rt_finalizing, &finalizing);
 
-	(void)load64(c, c->options.runtime + l->rt_finalizing, &finalizing);
 	if (l->rt_initialized != PY_NONE)
-		(void)load32(c, c->options.runtime + l->rt_initialized, &initialized);
-	return finalizing != 0    ? REC_PHASE_FINALIZING
+		good &= load32(c, c->options.runtime + l->rt_initialized, &initialized);
+	*ret = finalizing != 0    ? REC_PHASE_FINALIZING
 	       : initialized == 0 ? REC_PHASE_STARTING
 				  : REC_PHASE_RUNNING;
+	return good;
+}
+
+bool sample_is_up(struct core *c)
+{
+	enum record_phase phase;
+
+	copy_forget(c);
+	return read_phase(c, &phase) && phase == REC_PHASE_RUNNING;
 }
 
 void sample_tick(struct core *c)
 {
+	enum record_phase phase;
+
 	copy_forget(c);
-	runs_phase(c, phase(c));
+	(void)read_phase(c, &phase);
+	runs_phase(c, phase);
 	if (!threads_interpreters(c)) {
 		end_all_runs(c);
 		c->all_changed = true;

@@ -431,8 +431,8 @@ static void await_orders(struct core *c)
 	}
 	part_from_middle(c);
 	c->options = h->options;
-	copy_orders(c);
 	memcpy(&c->layout, c->options.layout, sizeof(c->layout));
+	copy_orders(c);
 	if (c->options.max_stack == 0 || c->options.max_stack > MAX_STORED_FRAMES)
 		c->options.max_stack = MAX_STORED_FRAMES;
 	if (c->options.interval_ns < 20000)

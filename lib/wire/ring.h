@@ -89,7 +89,7 @@ enum ring_copy {
 /* How it is read. */
 enum ring_copy_state {
 	RING_COPY_DIRECT = 0, /* guarded loads of a task with handlers of its own */
-	RING_COPY_BY_SYSCALL,
+	RING_COPY_BY_SYSCALL, /* also where loads are wanted, until Python is up */
 	RING_COPY_WARMUP, /* by system calls still; then by loads, if all stays so */
 	RING_COPY_BY_LOAD,
 	RING_COPY_STOPPED, /* not at all */

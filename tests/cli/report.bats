@@ -91,6 +91,12 @@ stats_of() { # file
     [ -z "$(grep -E 'SIG|given up' third)" ]
 }
 
+@test "--stats says that fast copies wait for the interpreter" {
+    "$TOP_BUILDDIR/tests/cli/write-thread" thread.data waits
+    stats_of thread.data | grep -qxF "# copies: syscall until the interpreter is up; asked for: fast; works: pwritev, process_vm_readv"
+    "$PYSTACK" script -i thread.data --format=jsonl | grep -q '"warmup_left_ns":90000000,'
+}
+
 @test "--stats of a task has no line on copies" {
     run -0 report -i "$recording" --stats
     [ -z "$(grep -E 'isolation|cop(y|ies)|timer' <<< "$output")" ]

@@ -4,7 +4,7 @@
  * to a library whose name is as hostile as a name can be, and to nobody.  A second
  * process had a task, a third one was asked to copy by system calls alone.
  *
- * usage: write-thread FILE
+ * usage: write-thread FILE [waits]
  */
 #include <stdio.h>
 #include <string.h>
@@ -111,7 +111,7 @@ int main(int argc, char **argv)
 	struct file_writer *w;
 	struct err err = { "" };
 
-	if (argc != 2 || file_writer_open(argv[1], 1, -1, -1, &w, &err) != 0) {
+	if (argc < 2 || file_writer_open(argv[1], 1, -1, -1, &w, &err) != 0) {
 		(void)fprintf(stderr, "write-thread: %s\n", err.text);
 		return 1;
 	}
@@ -120,9 +120,13 @@ int main(int argc, char **argv)
 	write_segment(w, 3, "thread", "syscall");
 	for (uint32_t i = 1; i <= 3; i++)
 		write_samples(w, i);
-	write_copy(w, 1, 0, RING_COPY_WARMUP, both | RING_COPY_WANTED, 20);
-	write_copy(w, 1, 20, RING_COPY_BY_LOAD, both | RING_COPY_WANTED, 0);
-	write_copy(w, 1, 50, RING_COPY_BY_SYSCALL, taken, 0);
+	if (argc > 2) {
+		write_copy(w, 1, 0, RING_COPY_BY_SYSCALL, both | RING_COPY_WANTED, 90);
+	} else {
+		write_copy(w, 1, 0, RING_COPY_WARMUP, both | RING_COPY_WANTED, 20);
+		write_copy(w, 1, 20, RING_COPY_BY_LOAD, both | RING_COPY_WANTED, 0);
+		write_copy(w, 1, 50, RING_COPY_BY_SYSCALL, taken, 0);
+	}
 	write_copy(w, 3, 0, RING_COPY_BY_SYSCALL, RING_COPY_CAN_READV, 0);
 	file_writer_mark(w, &mark);
 	write_end(w, 1, 1000);

@@ -29,18 +29,6 @@ is_true() {
     "$tools/attach-cycles" $program 5
 }
 
-of_python() { # python variable
-    "$1" -c 'import sys, sysconfig
-print(sys.base_prefix if sys.argv[1] == "prefix" else sysconfig.get_config_var(sys.argv[1]) or "")' "$2"
-}
-
-# The shared library of a Python, in $library; its home in $home.
-find_library() { # python
-    library=$(of_python "$1" LIBDIR)/$(of_python "$1" INSTSONAME)
-    home=$(of_python "$1" prefix)
-    [ -f "$library" ] && [[ "$library" == *.so* ]]
-}
-
 # The text of a script that runs parked.py in an embedded Python.
 parked_script() {
     echo "import sys

@@ -92,6 +92,60 @@ taken() { # python way kind seconds option...
     done
 }
 
+# Python's signal module reads the table as the interpreter starts, and takes what is there
+# for the program's.
+finds_its_own() { # python option...
+    as_alone "$1" spawn asks 0.2 --copy=fast "${@:2}" || return
+    [ "$(grep -c '^SIG[A-Z]* <Handlers.SIG_DFL: 0>$' out)" = 2 ] || { cat out; return 1; }
+}
+
+@test "a started program finds its own actions, and can put them back" {
+    with_each pythons finds_its_own --warmup=0s
+    with_each some_pythons finds_its_own
+}
+
+# For a fifth of a second at least, whatever comes then: at its end Python turns it off.
+was_fast() {
+    "$PYSTACK" script -i f --format=jsonl | /usr/bin/python3 -c '
+import json, sys
+for o in map(json.loads, sys.stdin):
+    if o["type"] == "stats":
+        changes = [(c["mode"], c["time_ns"]) for c in o["copy"]["changes"]]
+        print(changes)
+        ends = [t for _, t in changes[1:]] + [1e18]
+        sys.exit(not any(m == "fast" and e > t + 2e8 for (m, t), e in zip(changes, ends)))'
+}
+
+# Set before the signal module looks, so before our handlers come.
+has_faulthandler() { # python
+    local -x PYTHONFAULTHANDLER=1
+    as_alone "$1" spawn asks 0.2 --copy=fast --warmup=0s || return
+    [ "$(grep -c '^SIG[A-Z]* None$' out)" = 2 ] || { cat out; return 1; }
+    as_alone "$1" spawn plain 0.6 "${fast[@]}" && was_fast || return
+    dies "$1" spawn dies 0.3 "${fast[@]}" || return
+    has_line err 'Fatal Python error: Segmentation fault'
+}
+
+@test "faulthandler that Python itself turns on is no takeover, and says what it has to" {
+    with_each some_pythons has_faulthandler
+}
+
+# Of another program: there is an interpreter when that wants one.
+in_host() { # python
+    local library home script="import sys
+sys.argv = ['copies.py', '$tools/foreign.so', 'plain', '1']
+exec(compile(open('$apps/copies.py').read(), 'copies.py', 'exec'))"
+    find_library "$1" || { echo "without libpython.so"; return; }
+    "$PYSTACK" record -q --isolation=thread -F 1000 "${fast[@]}" -o f -- \
+        "$tools/host" "$library" "$home" "$script" > out 2> err || { cat err; return 1; }
+    has_line out DONE && says '^# copies: fast' && says_not 'given up|taken over' &&
+        has_function f in_main
+}
+
+@test "fast, in a Python that a program has in it" {
+    with_each some_pythons in_host
+}
+
 attached_early() { # python raw
     as_alone "$1" attach "$2" 0.3 "${fast[@]}" || return
     has_line out 'handled 1000' && has_line out DONE || return
@@ -192,6 +246,26 @@ ignores() { # python way option...
 
 @test "a program that ignores SIGSEGV goes on to" {
     each_python_and_way ignores "${fast[@]}"
+}
+
+waits_for() { # python way option...
+    as_alone "$1" "$2" waits-for 0.3 "${@:3}" || return
+    [ "$(grep -c '^(\(11\|7\), 0, True)$' out)" = 6 ] && has_line out '^set()$' || { cat out; return 1; }
+    says_not 'taken over'
+}
+
+@test "a program that waits for a SIGSEGV that somebody sends gets it" {
+    each_python_and_way waits_for "${fast[@]}"
+    each_python_and_way waits_for --copy=syscall
+}
+
+unlimited() { # python way
+    (ulimit -s unlimited && ends_fast "$1" "$2" plain 0.3)
+}
+
+@test "a stack without a limit, which has memory laid out in another way" {
+    (ulimit -s unlimited) || skip "the limit of the stack cannot be raised"
+    each_python_and_way unlimited
 }
 
 hosted() { # python

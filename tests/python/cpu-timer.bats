@@ -104,6 +104,26 @@ keeps_its_handler() { # python way
     each_python_and_way profiles
 }
 
+@test "a SIGPROF that the program has no handler for ends it" {
+    ends() {
+        run_timed "$1" "$2" unhandled 0.4
+        # As from the shell, by either way.
+        [ "$status" -eq 155 ] && ! has_line out DONE && [ "$(counter f timer-samples)" -ge 10 ]
+    }
+    each_python_and_way ends
+}
+
+@test "a stack without a limit, which has memory laid out in another way" {
+    (ulimit -s unlimited) || skip "the limit of the stack cannot be raised"
+    unlimited() {
+        ulimit -s unlimited
+        run_timed "$1" "$2" shares 0.3 || return
+        [ "$status" -eq 0 ] && has_line out DONE && [ "$(counter f timer-samples)" -ge 10 ] &&
+            timed f | grep -q 'in_b.*in_c'
+    }
+    each_python_and_way unlimited
+}
+
 @test "a program that puts all signals to their defaults goes on" {
     resets() {
         run_timed "$1" "$2" defaults 0.2 || return

@@ -13,6 +13,7 @@ tools=$TOP_BUILDDIR/tests/python
 #   thread-readv    the same, by process_vm_readv (but where it is attached)
 #   thread-fast     a thread, by loads under our handlers, from the first tick on
 #   thread-handled  the same, where every program has handlers of SIGSEGV and SIGBUS
+#   thread-timer    a thread, with CPU timers
 begin_mode() {
     local under="python3 $apps/under.py"
     export MODE_PYSTACK=$PYSTACK PYSTACK=$here/record-in-mode.sh MODE_UNDER=
@@ -47,9 +48,10 @@ requires_task() {
     [[ "$(isolations_here)" == task* ]] || skip "not in the mode $TEST_MODE: $1"
 }
 
-# Every CPython that pystack samples, found here: "VERSION PATH" a line.  Reruns take some.
+# Every CPython that pystack samples, found here: "VERSION PATH" a line.  Reruns take some, or
+# the newest alone.
 pythons() {
-    if [ -n "${TEST_FEW_PYTHONS-}" ]; then
+    if [ -n "${TEST_FEW_PYTHONS-}${TEST_ONE_PYTHON-}" ]; then
         some_pythons
     else
         all_pythons
@@ -70,6 +72,7 @@ if (3, 8) <= v[:2] <= (3, 15) and sys.implementation.name == "cpython":
 
 # The oldest, the system's and the newest: for what is slow.
 some_pythons() {
+    [ -z "${TEST_ONE_PYTHON-}" ] || { all_pythons | tail -n 1; return; }
     { all_pythons | head -n 1; all_pythons | grep ' /usr/bin/'; all_pythons | tail -n 1; } |
         sort -u -t. -k1,1n -k2,2n -k3,3n
 }
@@ -112,6 +115,18 @@ wait_until() {
         fi
         sleep 0.05
     done
+}
+
+of_python() { # python variable
+    "$1" -c 'import sys, sysconfig
+print(sys.base_prefix if sys.argv[1] == "prefix" else sysconfig.get_config_var(sys.argv[1]) or "")' "$2"
+}
+
+# The shared library of a Python, in $library; its home in $home.
+find_library() { # python
+    library=$(of_python "$1" LIBDIR)/$(of_python "$1" INSTSONAME)
+    home=$(of_python "$1" prefix)
+    [ -f "$library" ] && [[ "$library" == *.so* ]]
 }
 
 is_recorded_or_not() { # recorder messages

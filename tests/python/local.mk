@@ -44,6 +44,7 @@ EXTRA_DIST += \
 	tests/python/apps/executes.py \
 	tests/python/apps/filtered.py \
 	tests/python/apps/first-process.py \
+	tests/python/apps/forks.py \
 	tests/python/apps/grpc-calls.py \
 	tests/python/apps/guest.py \
 	tests/python/apps/healthy.py \
@@ -88,6 +89,7 @@ endif
 # reruns.bats, which is part of check, runs some of their tests.
 MODES = thread-pwritev thread-readv thread-fast thread-handled
 MODE_TESTS = \
+	tests/python/guests.bats \
 	tests/python/matrix.bats \
 	tests/python/names.bats \
 	tests/python/oracle.bats \

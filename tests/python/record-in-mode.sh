@@ -8,6 +8,7 @@ if [ "$1" = record ]; then
     task) options=(--isolation=task) ;;
     thread-pwritev | thread-readv) options=(--isolation=thread --copy=syscall) ;;
     thread-fast | thread-handled) options=(--isolation=thread --copy=fast --warmup=0s) ;;
+    thread-timer) options=(--isolation=thread -e cpu-timer) ;;
     *) echo "there is no mode '$TEST_MODE'" >&2 && exit 2 ;;
     esac
     set -- record "${options[@]}" "${@:2}"

@@ -32,6 +32,12 @@ for line in sys.stdin:
         print(c["mode"] + (":" + takers if takers else ""))' | uniq
 }
 
+# The same from the warm-up on: how long the orders, or the interpreter, are in coming is not
+# known.
+since_handlers() {
+    changes | sed -n '/^warmup$/,$p'
+}
+
 is_in() { # pattern
     # shellcheck disable=SC2053
     [[ $(changes | tail -n 1) == $1 ]]
@@ -68,13 +74,13 @@ ends_well() {
 # A library's, by the C library: the app's faults are the library's before and after.
 takes() { # python how
     record_taker "$1" fast --copy=fast --warmup=0s || return
-    [ "$(changes)" = "warmup
+    [ "$(since_handlers)" = "warmup
 fast" ] || return
     let_take "$2 SIGSEGV" || return
     [ "$(cat taken)" = 100 ] || return
     ends_well || return
     [ "$(cat out)" = 100 ] || return
-    [ "$(changes)" = "warmup
+    [ "$(since_handlers)" = "warmup
 fast
 syscall:SIGSEGV=$taker" ] || return
     grep -q ', signals taken over by taker\.so, overhead' messages || return
@@ -117,7 +123,7 @@ takes_raw() {
     record_taker /usr/bin/python3 warmup --copy=fast --warmup=1h
     let_take "libc SIGSEGV"
     ends_well
-    [ "$(changes)" = "warmup
+    [ "$(since_handlers)" = "warmup
 syscall:SIGSEGV=$taker" ]
     [ "$(cat out)" = 100 ]
     run -0 "$PYSTACK" script --format=jsonl
@@ -157,11 +163,88 @@ syscall:SIGSEGV=$taker" ]
     grep -q 'signals taken over by taker\.so' messages
     # The first part has them all, the second begins with the last.
     mv "$(head -n 1 part)" pystack.data
-    [ "$(changes)" = "warmup
+    [ "$(since_handlers)" = "warmup
 fast
 syscall:SIGSEGV=$taker" ]
     mv "$(compgen -G 'pystack.data.2*' | tail -n 1)" pystack.data
     [ "$(changes)" = "syscall:SIGSEGV=$taker" ]
+}
+
+# The last mode of each process, in the order in which they came, and what it has given up.
+modes() {
+    "$PYSTACK" script -f --format=jsonl 2>/dev/null | /usr/bin/python3 -c '
+import json, sys
+for line in sys.stdin:
+    o = json.loads(line)
+    if o["type"] == "stats" and o["copy"] is not None:
+        print(o["copy"]["mode"], *sorted(t["signal"] for t in o["copy"]["takeovers"]),
+            *["given up"] * o["copy"]["fell_back"])'
+}
+
+are_modes() { # text
+    [ "$(modes)" = "$1" ]
+}
+
+# Fast is what was asked for: what becomes of it in one process is not the next one's.
+child_begins_anew() { # kind parent's
+    local status=0
+    rm -f stop
+    "$PYSTACK" record -F 200 --no-adaptive --isolation=thread --copy=fast --warmup=1500ms -- \
+        /usr/bin/python3 "$apps/forks.py" "$1" > out 2> messages &
+    recorder=$!
+    wait_until $DEADLINE are_modes "$2
+fast" || { modes; return 1; }
+    ends_well && [ "$(cat out)" = 3 ] || return
+    are_modes "$2
+fast" || { modes; return 1; }
+    "$PYSTACK" script --format=jsonl | grep -c '"type":"stats".*"wanted_fast":true' > wanted
+    [ "$(cat wanted)" = 2 ]
+}
+
+@test "a fork in the warm-up: both come to fast copies" {
+    child_begins_anew plain fast
+}
+
+@test "faulthandler turned on in the warm-up: the parent has given up, a child has not" {
+    child_begins_anew enabled "syscall SIGBUS SIGSEGV given up"
+}
+
+@test "and off again: likewise" {
+    child_begins_anew toggled "syscall SIGBUS SIGSEGV given up"
+}
+
+samples_are() { # file count
+    [ "$("$PYSTACK" report --stats -f -i "$1" 2>/dev/null | awk '$2 == "samples" && $3 == "read" { print $1 }')" -ge "$2" ]
+}
+
+# Copies for each sample that the file has.
+copies_each() { # file
+    "$PYSTACK" report --stats -i "$1" | awk '$2 == "copies" { n = $1 }
+        $2 == "samples" && $3 == "read" { s = $1 } END { print n / s }'
+}
+
+@test "counters begin anew in each part, the mode goes on" {
+    local first second
+    "$PYSTACK" record -F 200 --no-adaptive --isolation=thread --copy=syscall --switch-output -- \
+        /usr/bin/python3 "$apps/taker.py" "$taker" > out 2> messages &
+    recorder=$!
+    wait_until $DEADLINE samples_are pystack.data 600
+    kill -USR2 "$recorder"
+    part_is_there() {
+        compgen -G 'pystack.data.2*' > part
+    }
+    wait_until $DEADLINE part_is_there
+    wait_until $DEADLINE samples_are pystack.data 60
+    ends_well
+    local parts=(pystack.data.2*)
+    [ ${#parts[@]} = 2 ]
+    first=$(copies_each "${parts[0]}")
+    second=$(copies_each "${parts[1]}")
+    echo "# $first and $second copies a sample" >&3
+    # Of both parts together the second one has some ten times as many a sample.
+    awk -v a="$first" -v b="$second" 'BEGIN { exit !(a > 1 && b > a / 3 && b < 3 * a) }'
+    mv "${parts[1]}" pystack.data
+    [ "$(changes)" = syscall ]
 }
 
 @test "handlers that cannot be had: 125, and why; the program goes on" {

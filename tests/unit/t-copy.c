@@ -69,6 +69,14 @@ int64_t loop_now(struct core *c)
 	return now;
 }
 
+static bool up; /* the interpreter */
+
+bool sample_is_up(struct core *c)
+{
+	(void)c;
+	return up;
+}
+
 void task_leave(struct core *c, enum ring_leave why, int detail)
 {
 	uint64_t word;
@@ -116,6 +124,7 @@ static void begin(void)
 	core.args.program_pid = getpid();
 	core.args.arena = 0x10000000; /* nobody's stack */
 	core.options.interval_ns = 1000000;
+	up = true;
 	kernel.then = NULL;
 	memset(kernel.calls, 0, sizeof(kernel.calls));
 	left = RING_LEAVE_NONE;
@@ -540,6 +549,95 @@ static void test_states(void)
 	now = 1000;
 }
 
+/* An interpreter that comes up later. */
+static void test_awaited(void)
+{
+	begin();
+	up = false;
+	orders(RING_COPY_FAST, 500);
+	uint64_t room = core.copying.spare;
+
+	tap_ok(header.copy_state == RING_COPY_BY_SYSCALL &&
+			header.copy_warmup_ns == 500 && told == 1 &&
+			(header.copy_flags & RING_COPY_WANTED) != 0 &&
+			(header.copy_flags & RING_COPY_FELL_BACK) == 0,
+		"no interpreter yet: by system calls, and all of the warm-up is left");
+	tap_ok(as_at_first() && both_blocked() && room != 0,
+		"no handler is there, but room for them");
+	now += 10000;
+	look();
+	tap_ok(header.copy_state == RING_COPY_BY_SYSCALL && as_at_first() &&
+			told == 1 && loads(pages),
+		"for as long as it takes");
+	/* What it has by then is covered. */
+	set(SIGSEGV, foreign);
+	up = true;
+	look();
+	tap_ok(header.copy_state == RING_COPY_WARMUP && header.copy_warmup_ns == 500 &&
+			told == 2 && installed(SIGSEGV) != at((void *)foreign) &&
+			!as_at_first() && core.copying.page == room,
+		"it is up: handlers, over those that came before, and the warm-up");
+	up = false;
+	now += 500;
+	look();
+	tap_is(header.copy_state, RING_COPY_BY_LOAD, "from then on");
+	look();
+	tap_is(header.copy_state, RING_COPY_BY_LOAD, "whatever becomes of it");
+	set(SIGBUS, foreign);
+	look();
+	up = true;
+	now += 500;
+	look();
+	tap_ok(header.copy_state == RING_COPY_BY_SYSCALL &&
+			installed(SIGBUS) == at((void *)foreign),
+		"a takeover is for good");
+	end();
+	tap_is((int64_t)installed(SIGSEGV), (int64_t)at((void *)foreign),
+		"what was covered is there again");
+	set(SIGSEGV, SIG_DFL);
+	set(SIGBUS, SIG_DFL);
+
+	begin();
+	up = false;
+	orders(RING_COPY_FAST, 0);
+	uint64_t spare = core.copying.spare;
+
+	end();
+	tap_ok(as_at_first(), "it never came up: nothing was set");
+	begin();
+	orders(RING_COPY_FAST, 0);
+	tap_ok(spare != 0 && core.copying.page == spare,
+		"and a later start takes the room");
+	end();
+}
+
+/* Those of a start before are taken over, also by one that waited. */
+static void test_awaited_other(void)
+{
+	struct copy_action ours[COPY_SIGNALS], last;
+
+	begin();
+	orders(RING_COPY_FAST, 0);
+	uint64_t page = core.copying.page;
+
+	for (unsigned i = 0; i < COPY_SIGNALS; i++)
+		(void)action_get(i, &ours[i]);
+	/* Gone without a word. */
+	core.copying.page = 0;
+	end();
+	begin();
+	up = false;
+	orders(RING_COPY_FAST, 0);
+	tap_ok(core.copying.spare != page, "pages that are in use are no room");
+	up = true;
+	look();
+	tap_ok(core.copying.page == page && header.copy_state == RING_COPY_WARMUP &&
+			action_get(0, &last) >= 0 && same_action(&last, &ours[0]),
+		"they are taken over");
+	end();
+	tap_ok(as_at_first(), "and out");
+}
+
 static void give_back(unsigned which, int sig)
 {
 	struct sigaction back = { .sa_handler = SIG_DFL };
@@ -609,6 +707,86 @@ static void test_both_taken(void)
 	tap_ok(as_at_first(), "and all is as it was");
 }
 
+/* The warm-up is over, and the signals cannot be let in. */
+static void test_mask_refused(void)
+{
+	begin();
+	orders(RING_COPY_FAST, 500);
+	uint64_t ours = installed(SIGSEGV);
+
+	now += 499;
+	look();
+	tap_is(header.copy_state, RING_COPY_WARMUP, "the warm-up");
+	refuse(__NR_rt_sigprocmask, EPERM);
+	now += 1;
+	told = 0;
+	look();
+	tap_ok(header.copy_state == RING_COPY_BY_SYSCALL && told == 1 &&
+			last_state == RING_COPY_BY_SYSCALL &&
+			header.copy_warmup_ns == 0 && both_blocked(),
+		"no signal may be let in: by system calls");
+	tap_ok((header.copy_flags & (RING_COPY_FELL_BACK | RING_COPY_TAKEN_SEGV |
+					    RING_COPY_TAKEN_BUS)) ==
+				RING_COPY_FELL_BACK &&
+			installed(SIGSEGV) == ours,
+		"given up, and taken over by nobody");
+	kernel.answer[__NR_rt_sigprocmask] = 0;
+	now += 1000;
+	look();
+	tap_ok(header.copy_state == RING_COPY_BY_SYSCALL && told == 1 && loads(pages),
+		"for good, also where it is allowed again");
+	end();
+	tap_ok(as_at_first(), "the handlers go at the end");
+}
+
+static volatile sig_atomic_t came;
+
+static void note(int sig)
+{
+	came = sig;
+}
+
+/* A signal that is sent comes to the thread that loads. */
+static void check_stray(int sig)
+{
+	begin();
+	set(sig, note);
+	orders(RING_COPY_FAST, 0);
+	look();
+	/* As if this were its stack, but for what this function has of it. */
+	struct copy_state *s = state_of_page(core.copying.page);
+
+	s->stack = 0;
+	s->stack_bytes = UINT64_MAX;
+	came = 0;
+	told = 0;
+	(void)kill(getpid(), sig);
+	tap_ok(came == 0 && header.copy_state == RING_COPY_BY_LOAD && told == 0,
+		"signal %d is sent and comes to this thread: kept", sig);
+	look();
+	tap_ok(header.copy_state == RING_COPY_BY_SYSCALL && told == 1 &&
+			last_state == RING_COPY_BY_SYSCALL && both_blocked() &&
+			(header.copy_flags &
+				(RING_COPY_FELL_BACK | RING_COPY_TAKEN_SEGV |
+					RING_COPY_TAKEN_BUS)) == RING_COPY_FELL_BACK,
+		"at the next look: by system calls, taken over by nobody");
+	sigset_t pending;
+
+	(void)sigpending(&pending);
+	tap_ok(came == 0 && sigismember(&pending, sig) == 1,
+		"and it is sent on, to whoever lets it in");
+	look();
+	tap_ok(header.copy_state == RING_COPY_BY_SYSCALL && told == 1 && loads(pages),
+		"for good");
+	/* As another thread would. */
+	s->sampler = 0;
+	(void)mask_signals(UNBLOCK, both_signals());
+	(void)mask_signals(BLOCK, both_signals());
+	tap_is(came, sig, "the program's handler has it");
+	end();
+	set(sig, SIG_DFL);
+}
+
 static void test_no_handlers(void)
 {
 	refuse(__NR_rt_sigaction, EPERM);
@@ -628,6 +806,53 @@ static void test_no_handlers(void)
 	orders(RING_COPY_FAST, 0);
 	tap_ok(left == RING_LEAVE_NO_HANDLERS && left_detail == ENOMEM && as_at_first(),
 		"no room for pages: it leaves");
+	end();
+}
+
+/* Behind the two that read. */
+static void refuse_next(void)
+{
+	if (kernel.calls[__NR_rt_sigaction] == 2)
+		refuse(__NR_rt_sigaction, EACCES);
+}
+
+/* Before the interpreter is up: what can be known. */
+static void test_no_handlers_early(void)
+{
+	refuse(__NR_rt_sigaction, EPERM);
+	begin();
+	up = false;
+	orders(RING_COPY_FAST, 0);
+	tap_ok(left == RING_LEAVE_NO_HANDLERS && left_detail == EPERM &&
+			(header.copy_flags & RING_COPY_FELL_BACK) != 0,
+		"no interpreter yet, no action may be set: it leaves at once");
+	end();
+	begin();
+	up = false;
+	kernel.behind = __NR_rt_sigaction;
+	kernel.then = refuse_next;
+	orders(RING_COPY_FAST, 0);
+	tap_ok(left == RING_LEAVE_NO_HANDLERS && left_detail == EACCES && as_at_first(),
+		"they may be read, and not be set: likewise");
+	end();
+	refuse(__NR_mprotect, EACCES);
+	begin();
+	up = false;
+	orders(RING_COPY_FAST, 0);
+	tap_ok(left == RING_LEAVE_NO_HANDLERS && left_detail == EACCES && as_at_first(),
+		"no page may become code: likewise");
+	end();
+	begin();
+	up = false;
+	orders(RING_COPY_FAST, 0);
+	refuse(__NR_rt_sigaction, EPERM);
+	look();
+	tap_is(left, RING_LEAVE_NONE, "refused since: nothing yet");
+	up = true;
+	look();
+	tap_ok(left == RING_LEAVE_NO_HANDLERS && left_detail == EPERM &&
+			last_state == RING_COPY_BY_SYSCALL,
+		"but when they are to come");
 	end();
 }
 
@@ -742,14 +967,20 @@ int main(void)
 	tap_ok(tap_child(under_limit), "a limit for the size of files is no hindrance");
 	test_direct();
 	test_states();
+	test_awaited();
+	test_awaited_other();
 	check_taken(SIGSEGV, false);
 	check_taken(SIGBUS, false);
 	check_taken(SIGSEGV, true);
 	check_taken(SIGBUS, true);
 	test_both_taken();
 	test_no_handlers();
+	test_no_handlers_early();
 	test_intruder();
 	test_end();
+	test_mask_refused();
+	check_stray(SIGSEGV);
+	check_stray(SIGBUS);
 	test_stopped();
 	return tap_done();
 }

@@ -83,7 +83,7 @@ static struct shared {
 	/* The runtime. */
 	uint64_t interpreters_head, finalizing;
 	uint64_t gil_last_holder, gil_switches;
-	uint32_t gil_locked, pad;
+	uint32_t gil_locked, initialized;
 	struct {
 		uint64_t next, id, threads_head;
 		uint32_t collecting, pad;
@@ -114,6 +114,7 @@ static void fake_begin(void)
 {
 	fake = hosted_shared(sizeof(*fake));
 	fake->interpreters_head = AT(fake->interpreter);
+	fake->initialized = 1;
 	fake->interpreter.threads_head = AT(fake->states[0]);
 	make_text(&fake->file, "inside.py");
 	fake->lines.references = 1;
@@ -145,6 +146,7 @@ static void lay_out(struct py_layout *l)
 	l->linetable_kind = PY_LINES_LNOTAB;
 	l->rt_interpreters_head = offsetof(struct shared, interpreters_head);
 	l->rt_finalizing = offsetof(struct shared, finalizing);
+	l->rt_initialized = offsetof(struct shared, initialized);
 	l->gil = 0;
 	l->gil_last_holder = offsetof(struct shared, gil_last_holder);
 	l->gil_switch_number = offsetof(struct shared, gil_switches);
@@ -708,6 +710,40 @@ static void test_fast(void)
 	inside_end();
 }
 
+/* An embedded Python may stay half initialized for as long as its host wants. */
+static void test_fast_later(void)
+{
+	struct ring_options fast = { .copy = RING_COPY_FAST };
+	struct watch w;
+
+	inside_begin(CORE_ISOLATION_AUTO);
+	__atomic_store_n(&fake->initialized, 0, __ATOMIC_RELEASE);
+	if (start(&w, 0, -1)) {
+		run(&w, fast);
+		WAIT_OK(&w, has_functions(&w), "an interpreter that is not up is seen");
+		tap_ok(w.h->copy_state == RING_COPY_BY_SYSCALL &&
+				tell(ASK, SIGSEGV) == 0 && tell(ASK, SIGBUS) == 0,
+			"by system calls, without handlers");
+		__atomic_store_n(&fake->initialized, 1, __ATOMIC_RELEASE);
+		WAIT_OK(&w, w.h->copy_state == RING_COPY_BY_LOAD,
+			"by loads when it is up");
+		tap_is(tell(ASK, SIGSEGV), 1, "with handlers");
+		end(&w, RING_LEAVE_ORDERED, "it leaves");
+		tap_ok(tell(ASK, SIGSEGV) == 0 && tell(ASK, SIGBUS) == 0,
+			"and takes them along");
+	}
+	__atomic_store_n(&fake->initialized, 0, __ATOMIC_RELEASE);
+	if (start(&w, 1, -1)) {
+		run(&w, fast);
+		WAIT_OK(&w, has_functions(&w), "one that never comes up is seen too");
+		end(&w, RING_LEAVE_ORDERED, "it leaves");
+		tap_ok(w.h->copy_state == RING_COPY_BY_SYSCALL &&
+				tell(ASK, SIGSEGV) == 0 && tell(ASK, SIGBUS) == 0,
+			"there never was a handler");
+	}
+	inside_end();
+}
+
 /* --- timers --- */
 
 enum { TIMER_NS = 2000000 };
@@ -842,6 +878,7 @@ int main(void)
 	test_task();
 	test_thread();
 	test_fast();
+	test_fast_later();
 	test_timers();
 	scratch_end();
 	return tap_done();

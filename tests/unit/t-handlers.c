@@ -41,6 +41,12 @@ int64_t loop_now(struct core *c)
 	return ts.tv_sec * 1000000000ll + ts.tv_nsec;
 }
 
+bool sample_is_up(struct core *c)
+{
+	(void)c;
+	return true;
+}
+
 void task_leave(struct core *c, enum ring_leave why, int detail)
 {
 	(void)detail;
@@ -434,6 +440,74 @@ static void test_situations(void)
 		}
 }
 
+/* --- a stack that overflows --- */
+
+static int overflow(int n)
+{
+	volatile char room[PAGE];
+
+	room[0] = (char)n;
+	/* Never; but compilers know endless recursion. */
+	return wild == 0 ? 0 : overflow(n + 1) + room[0];
+}
+
+static void on_overflow(int sig)
+{
+	say("overflow", sig, NULL);
+	_exit(5);
+}
+
+static void install_for_overflow(void)
+{
+	struct sigaction a = { .sa_handler = on_overflow,
+		.sa_flags = situation->flags };
+
+	/* The alternate stack, and the default. */
+	install(situation);
+	if (situation->own == 0)
+		(void)sigaction(SIGSEGV, &a, NULL);
+}
+
+static void overflow_bare(void)
+{
+	install_for_overflow();
+	(void)overflow(1);
+	_exit(6);
+}
+
+static void overflow_sampled(void)
+{
+	install_for_overflow();
+	sampler_begin();
+	(void)overflow(1);
+	_exit(6);
+}
+
+/* There is no room for the frame of a handler, ours or another, but on an alternate
+ * stack: the kernel ends the program by itself. */
+static void test_overflow(void)
+{
+	const struct situation all[] = {
+		{ "overflow, default", SIGSEGV, FAULT, 0, false, 1 },
+		{ "overflow, handler", SIGSEGV, FAULT, 0, false, 0 },
+		{ "overflow, alternate stack", SIGSEGV, FAULT, SA_ONSTACK, false, 0 },
+	};
+
+	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
+		struct outcome o;
+
+		situation = &all[i];
+		run(overflow_bare, &o);
+		bool handled = (situation->flags & SA_ONSTACK) != 0;
+
+		tap_ok(handled ? WIFEXITED(o.status) && WEXITSTATUS(o.status) == 5
+			       : WIFSIGNALED(o.status) && WTERMSIG(o.status) == SIGSEGV,
+			"%s: %s", situation->name,
+			handled ? "is handled" : "ends the program");
+		check("as without", overflow_sampled, &o);
+	}
+}
+
 /* --- what becomes of the handlers --- */
 
 static uint64_t at(const void *p)
@@ -758,6 +832,7 @@ int main(void)
 		return 1;
 	test_pages();
 	test_situations();
+	test_overflow();
 	scratch_end();
 	return tap_done();
 }

@@ -89,6 +89,26 @@ elif kind == "hosted":
     in_main(seconds)
     fault()
     in_main(seconds)
+elif kind == "asks":
+    in_main(seconds)
+    for s in (SEGV, BUS):
+        saved = signal.getsignal(s)
+        print(s.name, repr(saved))
+        try:
+            signal.signal(s, saved)
+        except TypeError as error:
+            print(error)
+elif kind == "waits-for":
+    # Nobody lets them in but the sampler, which has to pass them on.
+    both = [SEGV, BUS]
+    signal.pthread_sigmask(signal.SIG_BLOCK, both)
+    in_main(seconds)
+    for s in both * 3:
+        os.kill(os.getpid(), s)
+        got = signal.sigtimedwait(both, 20)
+        print(got and (got.si_signo, got.si_code, got.si_pid == os.getpid()))
+        in_main(0.05)
+    print(signal.sigpending())
 elif kind == "ignores":
     signal.signal(SEGV, signal.SIG_IGN)
     in_main(seconds)

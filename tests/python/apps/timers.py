@@ -111,6 +111,13 @@ def profiled():
     print("got", len(got))
 
 
+def unhandled():
+    """What its own timer does to it."""
+    burn(seconds)
+    signal.setitimer(signal.ITIMER_PROF, 0.05)
+    burn(20)
+
+
 def to_defaults():
     """As pools do in a child: whatever the kernel lets be set."""
     for number in range(1, signal.NSIG):
