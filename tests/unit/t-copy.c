@@ -606,7 +606,8 @@ static void test_awaited(void)
 	tap_ok(as_at_first(), "it never came up: nothing was set");
 	begin();
 	orders(RING_COPY_FAST, 0);
-	tap_ok(spare != 0 && core.copying.page == spare,
+	/* Valgrind maps where it likes to. */
+	tap_ok(spare != 0 && (core.copying.page == spare || tap_valgrind()),
 		"and a later start takes the room");
 	end();
 }
@@ -773,7 +774,8 @@ static void check_stray(int sig)
 	sigset_t pending;
 
 	(void)sigpending(&pending);
-	tap_ok(came == 0 && sigismember(&pending, sig) == 1,
+	/* Valgrind's own signals are another matter. */
+	tap_ok(came == 0 && (sigismember(&pending, sig) == 1 || tap_valgrind()),
 		"and it is sent on, to whoever lets it in");
 	look();
 	tap_ok(header.copy_state == RING_COPY_BY_SYSCALL && told == 1 && loads(pages),
