@@ -115,6 +115,37 @@ each_tree() { # kind function processes
     grep -q 'children not followed' err
 }
 
+# The numbers that the program knows are others, and its end kills all that is in there.
+in_namespace() { # python
+    record -F 500 -o f -- unshare --mount --pid --fork --mount-proc \
+        "$1" "$apps/tree.py" fork > out 2> err || return
+    grep -qx DONE out || return
+    [ "$(processes_in f in_child)" = 1 ] || return
+    "$PYSTACK" script -i f --format jsonl | /usr/bin/python3 -c '
+import json, sys
+lines = [json.loads(line) for line in sys.stdin]
+segments = [l for l in lines if l["type"] == "segment"]
+assert [s["inner_pid"] for s in segments][0] == 1, segments
+assert [s["why"] for s in segments] == ["started", "forked"], segments
+ends = [l["end"] for l in lines if l["type"] == "stats"]
+assert ends == ["gone", "gone"], ends
+' || return
+    # Nobody was left out, and no task is taken for a process of the program.
+    [ "$(grep -vc '^\[ pystack record: .*, 2 processes, 2 threads, ' err)" = 0 ]
+}
+
+@test "a pid namespace of its own" {
+    requires_root
+    unshare --mount --pid --fork --mount-proc true 2> /dev/null || skip "no namespaces here"
+    local version path
+    while read -r version path; do
+        for _ in 1 2 3; do
+            run in_namespace "$path"
+            [ "$status" -eq 0 ] || { echo "$version: $output"; cat err; return 1; }
+        done
+    done < <(some_pythons)
+}
+
 # Without ptrace: what the preload library brings by itself.
 @test "by the preload library alone" {
     local kind version path
