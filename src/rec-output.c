@@ -114,6 +114,7 @@ void rec_close_output(struct recorder *r)
 
 	if (r->closed)
 		return;
+	tree_note_ends(&r->tree);
 	/* All has ended, and so has moved. */
 	rec_look_at_wait(r, clock_monotonic_ns());
 	int code = output_close(r->out, r->failed, &w, &err);

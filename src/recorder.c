@@ -820,8 +820,10 @@ static void welcome(struct recorder *r, struct hello_guest *g)
 
 	if (g->program == 0)
 		note_task(r, g->task);
-	if (p != NULL)
+	if (p != NULL) {
 		p->brief = false;
+		p->found = TREE_PYTHON;
+	}
 	python_from_offer(g->offer.runtime, g->offer.code_type, g->offer.runtime_bytes,
 		sizeof(g->offer.runtime_bytes), g->offer.python_hex,
 		g->offer.python_version, &python);
@@ -931,8 +933,12 @@ static void look_into(struct recorder *r, struct tree_process *p, int64_t now)
 	if (p->parent != NULL && proc_share_memory(p->pid, p->parent->pid))
 		return;
 	p->brief = false;
-	if (python_find(p->pid, &found, &ignored) != 0 || found.kind == PYTHON_NONE ||
-		found.kind == PYTHON_STARTING || found.kind == PYTHON_IDLE) {
+	bool looked = python_find(p->pid, &found, &ignored) == 0;
+
+	if (looked)
+		p->found = found.kind == PYTHON_NONE ? TREE_NO_PYTHON : TREE_PYTHON;
+	if (!looked || found.kind == PYTHON_NONE || found.kind == PYTHON_STARTING ||
+		found.kind == PYTHON_IDLE) {
 		/* It may execute a Python at any time, which may be told by the kernel,
 		 * or load one, but less and less likely. */
 		if (found.kind == PYTHON_NONE && p->step_ns < TREE_STEP_MAX_NS)

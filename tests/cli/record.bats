@@ -534,9 +534,22 @@ sys.exit(5)'
 import subprocess, sys
 for n in range(2):
     subprocess.run(["sleep", "1"], check=True)
+subprocess.run(["/bin/sh", "-c", "sleep 1; true"], check=True)
 print("done")'
     [ "$output" = "done" ]
-    [ "${stderr_lines[1]}" = "pystack: record: 2 children not followed, as they run no Python (sleep 1, sleep 1)" ]
+    [ "${stderr_lines[1]}" = "pystack: record: 4 children not followed: without Python (sleep, sh)" ]
+    run -0 --separate-stderr record -- "$PYTHON" -c '
+import subprocess
+subprocess.run(["sleep", "1"], check=True)'
+    [ "${stderr_lines[1]}" = "pystack: record: 1 child not followed: without Python (sleep)" ]
+}
+
+@test "a long command line is cut with a mark" {
+    start_app busy.py "$(printf 'x%.0s' {1..100})"
+    start_attached "$started_pid" -d 0.1
+    wait_for "$started_pid"
+    grep -Eq "^pystack: record: recording process [0-9]+ \($PYTHON .*~\), CPython " messages
+    touch stop
 }
 
 @test "a program that executes another is left there" {

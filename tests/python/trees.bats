@@ -112,7 +112,26 @@ each_tree() { # kind function processes
     grep -qx DONE out
     [ "$(processes_in f in_worker)" = 0 ]
     has_function f main
-    grep -q 'children not followed' err
+    # Nothing is said of what they run.
+    grep -Eqx 'pystack: record: [0-9]+ child(ren)? not followed: by --no-inherit' err
+}
+
+@test "--no-inherit, attached: children are not said to be without Python" {
+    record_by attach /usr/bin/python3 "$apps/tree.py" pool -- -i
+    [ "$(processes_in f in_worker)" = 0 ]
+    grep -Eqx 'pystack: record: [0-9]+ child(ren)? not followed: by --no-inherit' err
+}
+
+# Wherever the end meets one: not seen yet, about to say hello, or over.
+@test "a child that is met as the recording ends is not said to be without Python" {
+    local n
+    for n in {1..9}; do
+        record -d 0.$n -o f -- sh -c '
+            "$0" -c "import time; time.sleep(0.2)" &
+            for n in 1 2 3 4 5 6 7 8 9 10; do "$0" -c "import time; time.sleep(0.05)"; done
+            wait' /usr/bin/python3 2> err
+        ! grep -E 'without Python \([^)]*python' err || return 1
+    done
 }
 
 # The numbers that the program knows are others, and its end kills all that is in there.
