@@ -5,6 +5,7 @@
 
 #include "base/buf.h"
 #include "base/clock.h"
+#include "base/number.h"
 #include "msg.h"
 #include "recorder-internal.h"
 
@@ -220,9 +221,12 @@ static void say_why_empty(struct recorder *r)
 			msg_info("no samples: sampling was off until the end");
 		else if (r->stats.counters[RING_TICKS] == 0)
 			msg_info(
-				"no samples: the program ran for %.0f ms, and ticks are %.3g ms "
+				"no samples: the program ran for %.0f ms, and ticks are %s ms "
 				"apart",
-				ran_ms, (double)r->o->sampling.interval_ns / 1e6);
+				ran_ms,
+				number_plain(
+					(double)r->o->sampling.interval_ns / 1e6, 3)
+					.text);
 		else
 			msg_info(
 				"no samples: at none of %llu ticks had a thread a Python frame",
@@ -267,7 +271,8 @@ static void add_faults(struct buf *b, const struct follow_stats *s)
 				(unsigned long long)c[faults[i].counter],
 				faults[i].word);
 	if (c[RING_PARKED_NS] != 0)
-		buf_printf(b, ", %.3g s parked", (double)c[RING_PARKED_NS] / 1e9);
+		buf_printf(b, ", %s s parked",
+			number_plain((double)c[RING_PARKED_NS] / 1e9, 3).text);
 	if (c[RING_COPY_ERRORS] != 0)
 		buf_printf(b, ", %llu copy error%s",
 			(unsigned long long)c[RING_COPY_ERRORS],

@@ -28,6 +28,7 @@
 #include "attach.h"
 #include "base/clock.h"
 #include "base/fd.h"
+#include "base/number.h"
 #include "base/parse.h"
 #include "base/xalloc.h"
 #include "hello.h"
@@ -552,9 +553,9 @@ static int attach_first(struct recorder *r, pid_t named)
 			(int)pid, what, found.version);
 	else
 		msg_info(
-			"recording process %d (%s), CPython %s, at %.4g Hz; Ctrl-C ends it",
+			"recording process %d (%s), CPython %s, at %s Hz; Ctrl-C ends it",
 			(int)pid, what, found.version,
-			1e9 / (double)r->o->sampling.interval_ns);
+			number_rate((uint64_t)r->o->sampling.interval_ns).text);
 	return STATUS_OK;
 }
 

@@ -464,6 +464,38 @@ status 6" ]
     "$PYSTACK" report --header-only | grep -q ', 200 Hz'
 }
 
+@test "rates are written as people write them" {
+    local rate
+    for rate in 10000 12345 0.9; do
+        run -0 --separate-stderr record -F "$rate" --no-adaptive -- "$PYTHON" -c \
+            'import time; time.sleep(0.1)'
+        "$PYSTACK" report --header-only | grep -q ", $rate Hz\$"
+    done
+    start_app busy.py
+    start_attached "$started_pid" -F 10k -d 1
+    grep -q ', at 10000 Hz; Ctrl-C ends it$' messages
+    wait_for "$started_pid"
+    touch stop
+    run -0 "$PYSTACK" report --header-only
+    [[ $output =~ ", 10000 Hz lowered to "[0-9.]+" Hz for the overhead limit" ]]
+    run -0 "$PYSTACK" report --stats
+    [[ $output =~ "# rate: 10000 Hz for "[0-9.]+" s; less, down to "[0-9.]+" Hz, for " ]]
+    run -0 --separate-stderr record -c 1111ms -- "$PYTHON" -c pass
+    [[ $stderr == *", and ticks are 1111 ms apart"* ]]
+}
+
+@test "the header tells the limit of the overhead, or that there is none" {
+    local app='import time; time.sleep(0.1)'
+    record -q -- "$PYTHON" -c "$app"
+    "$PYSTACK" report --header-only | grep -qx "#   overhead-limit: 1% of the program's CPU"
+    record -q --overhead-limit=0.05 -- "$PYTHON" -c "$app"
+    "$PYSTACK" report --header-only | grep -qx "#   overhead-limit: 0.05% of the program's CPU"
+    record -q --no-adaptive -- "$PYTHON" -c "$app"
+    "$PYSTACK" report --header-only | grep -qx '#   overhead-limit: none (--no-adaptive)'
+    record -q -F max -- "$PYTHON" -c "$app"
+    "$PYSTACK" report --header-only | grep -qx '#   overhead-limit: none (-F max)'
+}
+
 @test "--max-stack keeps the leaf's side" {
     record -q -F 500 --max-stack=3 -- "$PYTHON" -c '
 import time
