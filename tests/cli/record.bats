@@ -346,7 +346,10 @@ status 6" ]
 	-d 2m
 	--duration=1h
 	--max-stack=1
+	--count=4294967295
 	--max-stack=4096
+	--max-threads=1
+	--max-threads=8192
 	--overhead-limit=0.01
 	--overhead-limit=100
 	--no-adaptive
@@ -377,6 +380,8 @@ status 6" ]
 	count -5
 	count abc
 	count 10parsecs
+	count 4294967296
+	count 99999999999999999999
 	duration 0
 	duration -1
 	duration abc
@@ -385,6 +390,11 @@ status 6" ]
 	max-stack 4097
 	max-stack 1.5
 	max-stack x
+	max-threads 0
+	max-threads -1
+	max-threads 8193
+	max-threads abc
+	max-threads 1.5
 	overhead-limit 0
 	overhead-limit 101
 	overhead-limit -1
@@ -407,6 +417,7 @@ status 6" ]
 	pid 99999999999
 	END
     run -129 record --freq= -- touch started
+    run -129 record --max-threads= -- touch started
     run -129 record --pid= -- touch started
     run -129 record --warmup= -- touch started
     [ ! -e started ]
@@ -445,6 +456,27 @@ status 6" ]
     run -129 --separate-stderr record -F 100 -c 10ms -- touch started
     [[ $stderr == *"options --freq and --count exclude each other"* ]]
     [ ! -e started ]
+}
+
+@test "a limit where the rate is held, or as high as can be, is refused" {
+    local options
+    while read -r options; do
+        # shellcheck disable=SC2086
+        run -129 --separate-stderr record $options -- touch started
+        options=$(sed 's/=5//; s/ / and /' <<< "$options")
+        [ "$stderr" = "pystack: record: options $options exclude each other; see 'pystack record --help'" ]
+    done <<-'END'
+	--freq=max --adaptive
+	--freq=max --overhead-limit=5
+	--no-adaptive --overhead-limit=5
+	END
+    run -129 record -F max --no-adaptive --overhead-limit=5 -- touch started
+    run -129 record --overhead-limit=5 --adaptive --no-adaptive -- touch started
+    [ ! -e started ]
+    # The last one counts.
+    run -0 record --overhead-limit=5 --no-adaptive --adaptive -- true
+    run -0 record -F max --no-adaptive -- true
+    run -0 record -F max --overhead-limit=5 -F 100 -- true
 }
 
 @test "-F max says what it does" {
