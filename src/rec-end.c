@@ -295,9 +295,9 @@ static void say_timers(const struct recorder *r)
 
 	all += c[RING_TIMER_SAMPLES] + c[RING_TIMER_OVERRUNS];
 	if (lost != 0)
-		msg_info("CPU timers: %llu of %llu samples lost: no room, or their "
+		msg_info("CPU timers: %llu of %llu sample%s lost: no room, or their "
 			 "code had gone",
-			lost, all);
+			lost, all, all == 1 ? "" : "s");
 	if (c[RING_TIMER_INTERRUPTED] != 0)
 		msg_info(
 			"CPU timers: %llu system calls of the program may have said EINTR for "
@@ -312,15 +312,21 @@ void rec_say_end(struct recorder *r)
 	unsigned processes = rec_processes(r);
 	char name[sizeof(r->last_part.path) + 64];
 
+	/* What the kept last part leaves out on purpose is no matter of failures. */
+	uint64_t samples = r->failed ? output_samples(r->out) : r->stats.samples;
+
+	if (samples < r->stats.samples)
+		buf_printf(&faults, ", %llu not written",
+			(unsigned long long)(r->stats.samples - samples));
 	name_output(r, name, sizeof(name));
 	add_faults(&faults, &r->stats);
 	msg_line(
-		"[ pystack record: wrote %.3f MB %s (%llu samples, %u process%s, %llu "
+		"[ pystack record: wrote %.3f MB %s (%llu sample%s, %u process%s, %llu "
 		"thread%s, %llu lost, %llu approximate, %llu late%s, overhead %.2f%% of a core) ]",
-		(double)output_bytes(r->out) / 1e6, name,
-		(unsigned long long)r->stats.samples, processes,
-		processes == 1 ? "" : "es", (unsigned long long)r->stats.threads,
-		r->stats.threads == 1 ? "" : "s", (unsigned long long)r->stats.lost,
+		(double)output_bytes(r->out) / 1e6, name, (unsigned long long)samples,
+		samples == 1 ? "" : "s", processes, processes == 1 ? "" : "es",
+		(unsigned long long)r->stats.threads, r->stats.threads == 1 ? "" : "s",
+		(unsigned long long)r->stats.lost,
 		(unsigned long long)c[RING_APPROXIMATE],
 		(unsigned long long)c[RING_LATE], buf_text(&faults),
 		rec_overhead(r, &r->stats));

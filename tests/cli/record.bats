@@ -3,7 +3,7 @@
 load helpers
 
 # A line that ends every recording.
-end_line='^\[ pystack record: wrote [0-9.]+ MB .* \([0-9]+ samples, [0-9]+ process(es)?, [0-9]+ threads?, [0-9]+ lost, [0-9]+ approximate, [0-9]+ late(, [0-9]+ (truncated|unreadable|missed))*(, [0-9.e+-]+ s parked)?, overhead [0-9.]+% of a core\) \]$'
+end_line='^\[ pystack record: wrote [0-9.]+ MB .* \([0-9]+ samples?, [0-9]+ process(es)?, [0-9]+ threads?, [0-9]+ lost, [0-9]+ approximate, [0-9]+ late(, [0-9]+ (truncated|unreadable|missed))*(, [0-9.]+ s parked)?, overhead [0-9.]+% of a core\) \]$'
 
 record() {
     "$PYSTACK" record "$@"
@@ -312,6 +312,55 @@ status 6" ]
     grep -qx 'pystack: record: full.data: No space left on device; what was recorded until now is kept, the program goes on' err
     run -0 --separate-stderr "$PYSTACK" report -i full.data
     [[ $output == *"not closed: still being written, or cut off"* ]]
+    # The end line tells what is in the file, and what is not.
+    tells_what_is_written err full.data
+    # Here the header alone fits.
+    [ "$(samples_told err)" = 0 ]
+    [[ $output == *"The file has no samples: it is still being written, or was cut off"* ]]
+}
+
+# Do the samples that the last line tells agree with the file, and is the rest told?
+tells_what_is_written() { # messages file
+    local told
+    told=$(samples_told "$1")
+    grep -Eq '^\[ pystack record: .* [0-9]+ late, [1-9][0-9]* not written' "$1" &&
+        [ "$told" = "$("$PYSTACK" script -i "$2" --format jsonl | "$PYTHON" -c '
+import json, sys
+print(sum(s["ticks"] for s in map(json.loads, sys.stdin) if s["type"] == "sample"))')" ]
+}
+
+@test "a disk that fills up: the samples that are told are those in the file" {
+    requires tmpfs
+    mkdir small
+    cat > in-small <<-'END'
+	mount -t tmpfs -o size=64k tmpfs small && cd small
+	status=0
+	"$PYSTACK" record "$@" -z 1 -F 2k --no-adaptive -o full.data || status=$?
+	echo "status $status"
+	cp full.data* ..
+	END
+    cat > app.py <<-'END'
+	import os, random, time
+	def step(n):
+	    if n:
+	        step(n - 1) if random.random() < 0.5 else other(n - 1)
+	def other(n):
+	    step(n)
+	open("ready", "w").write("ready")
+	end = time.time() + 60
+	while time.time() < end and not os.path.exists("stop"):
+	    step(random.randrange(60))
+	END
+    rm -f ready stop
+    start "$PYTHON" app.py
+    wait_until "$DEADLINE" test -s ready
+    run -0 --separate-stderr unshare -m bash in-small -p "$started_pid"
+    [ "$output" = "status 1" ]
+    echo "$stderr" > err
+    grep -q 'full.data: No space left on device; what was recorded until now is kept' err
+    tells_what_is_written err full.data
+    [ "$(samples_told err)" -gt 0 ]
+    touch stop
 }
 
 @test "no room even for the header: 125, and nothing is started" {
@@ -496,6 +545,16 @@ status 6" ]
     "$PYSTACK" report --header-only | grep -q ', 200 Hz'
 }
 
+one_sample() {
+    record -c 200ms -- "$PYTHON" -c 'import time; time.sleep(0.25)' 2> messages
+    grep -q '(1 sample, 1 process, 1 thread, ' messages
+}
+
+@test "of one there is no plural" {
+    wait_until "$DEADLINE" one_sample
+    ! grep -q '(1 samples' messages || false
+}
+
 @test "rates are written as people write them" {
     local rate
     for rate in 10000 12345 0.9; do
@@ -645,7 +704,7 @@ os.execv("/bin/sh", ["sh", "-c", "sleep 0.3; exit 4"])'
     run -0 --separate-stderr record -F 0.01 -- "$PYTHON" -c 'import time; time.sleep(0.1)'
     [[ ${stderr_lines[0]} =~ $end_line ]]
     [[ ${stderr_lines[0]} == *"(0 samples, 1 process, "* ]]
-    [[ ${stderr_lines[1]} == "pystack: record: no samples: the program ran for "*" ms, and ticks are 1e+05 ms apart" ]]
+    [[ ${stderr_lines[1]} == "pystack: record: no samples: the program ran for "*" ms, and ticks are 100000 ms apart" ]]
     run -0 --separate-stderr "$PYSTACK" report
     [[ $output == *"# The file has no samples: the program ended before the first tick"* ]]
     [ -z "$stderr" ]
