@@ -320,6 +320,7 @@ static void add_process(struct cJSON *o, const struct findings *f)
 	json_add_text(p, "state", state);
 	json_add_number(p, "tracer", l->status.tracer);
 	json_add_number(p, "sampler_task", l->task);
+	json_add_number(p, "recorder", l->recorder);
 	json_add_number(p, "threads", l->stat.threads);
 	json_add_number(p, "inner_pid", l->status.inner_pid);
 	json_add_number(p, "seccomp", l->status.seccomp);

@@ -179,9 +179,10 @@ END
     start_attached "$program"
     verdict_is "$program" recorded
     task=$(fact 'process"]["sampler_task')
+    [ "$(fact 'process"]["recorder')" = "$started_pid" ]
     [ "$(cat "/proc/$task/comm")" = pystack ]
     run -125 doctor "$program"
-    [[ $(check_of problem state) == "it is being recorded already (by sampler task $task); do: end that recording first" ]]
+    [[ $(check_of problem state) == "it is being recorded already (by process $started_pid, sampler task $task); do: end that recording first" ]]
     run -125 doctor "$task"
     [[ ${lines[-1]} == *"it is the sampler task of process $program, which is being recorded" ]]
     run -125 doctor "$started_pid"

@@ -799,7 +799,7 @@ attach_is_refused_by_version() {
     local program=$started_pid
     start_attached "$program" -o first
     run -125 --separate-stderr record -o second -p "$program"
-    [[ $stderr == "pystack: record: cannot record process $program: it is already being recorded (by sampler task "*")" ]]
+    [[ $stderr == "pystack: record: cannot record process $program: it is already being recorded (by process $started_pid, sampler task "*")" ]]
     [ ! -e second ]
     kill -INT "$started_pid"
     wait_for "$started_pid"
