@@ -417,6 +417,10 @@ static int check_output(void)
 		return opt_usage_error(
 			"%s makes several files, which standard output cannot be",
 			several);
+	if (strcmp(o->path, "-") == 0 && isatty(STDOUT_FILENO))
+		return opt_usage_error(
+			"standard output is a terminal, which takes no recording; name a file "
+			"or a pipe");
 	return 0;
 }
 

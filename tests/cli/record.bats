@@ -187,9 +187,40 @@ except ChildProcessError:
     "$PYSTACK" report -i pystack.data.old | grep -q '# two$'
     [ "$(ls)" = "pystack.data
 pystack.data.old" ]
+    ln -s nowhere other
     record -q -o other -- true
-    record -q -o other -- true
-    [ -e other.old ]
+    [ "$(readlink other.old)" = nowhere ]
+    echo foreign > third
+    record -q -o third -- true
+    [ "$(cat third.old)" = foreign ]
+}
+
+@test "slips do not cost the recording before them" {
+    local how
+    for how in "" --switch-output --overwrite; do
+        # shellcheck disable=SC2086
+        record -q $how -- "$PYTHON" -c 'pass # good'
+        # No Python comes from these: the second one replaces the first.
+        run -0 record -q -- true
+        run -0 record -q -- true
+        [ "$(ls pystack.data*)" = "pystack.data
+pystack.data.old" ] || [ "$how" = --switch-output ]
+        "$PYSTACK" report | grep -q 'no Python process was recorded'
+        [ "$how" = --switch-output ] || "$PYSTACK" report -i pystack.data.old | grep -q '# good$'
+        rm pystack.data*
+    done
+}
+
+@test "the file of a recorder at work is kept, though nothing is in it yet" {
+    rm -f go
+    start "$PYSTACK" record -q -- sh -c 'until [ -e go ]; do sleep 0.1; done; exec "$0" -c "pass # late"' "$PYTHON"
+    local first=$started_pid
+    wait_until "$DEADLINE" test -e pystack.data
+    record -q -- true
+    touch go
+    wait_for "$first"
+    [ "$status" = 0 ]
+    "$PYSTACK" report -i pystack.data.old | grep -q '# late$'
 }
 
 @test "only the owner can read the file" {
@@ -206,6 +237,15 @@ pystack.data.old" ]
     run -129 record -F nonsense true
     [ "$(ls)" = pystack.data ]
     "$PYSTACK" report | grep -q '# kept$'
+}
+
+@test "standard output that is a terminal takes no recording" {
+    requires script
+    run on_terminal sh -c '"$0" record -o - -- touch started; echo "status $?"' "$PYSTACK"
+    [ "${#lines[@]}" = 2 ]
+    [[ ${lines[0]} == "pystack: record: standard output is a terminal, which takes no recording; "*"; see 'pystack record --help'" ]]
+    [ "${lines[1]}" = 'status 129' ]
+    [ ! -e started ]
 }
 
 @test "-o names a file, a folder is refused" {
