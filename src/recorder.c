@@ -853,6 +853,7 @@ static void welcome(struct recorder *r, struct hello_guest *g)
 			msg_error(
 				"cannot record process %d: %s", (int)p->pid, err.text);
 			p->state = TREE_LEFT;
+			(void)snprintf(p->reason, sizeof(p->reason), "%s", err.text);
 			return;
 		}
 	}

