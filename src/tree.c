@@ -302,7 +302,7 @@ void tree_note_ends(struct tree *t)
 			p->state = TREE_GONE;
 		else if (strcmp(st.comm, "pystack") == 0)
 			tree_set_ours(t, p->pid);
-		else if (p->found == TREE_UNSEEN)
+		else if (p->found != TREE_NO_PYTHON)
 			proc_describe(p->pid, p->what, sizeof(p->what));
 	}
 }
