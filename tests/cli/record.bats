@@ -199,7 +199,7 @@ pystack.data.old" ]
     local how
     for how in "" --switch-output --overwrite; do
         # shellcheck disable=SC2086
-        record -q $how -- "$PYTHON" -c 'pass # good'
+        record -q $how -- "$PYTHON" -c 'import time; time.sleep(0.3) # good'
         # No Python comes from these: the second one replaces the first.
         run -0 record -q -- true
         run -0 record -q -- true
@@ -213,7 +213,7 @@ pystack.data.old" ] || [ "$how" = --switch-output ]
 
 @test "the file of a recorder at work is kept, though nothing is in it yet" {
     rm -f go
-    start "$PYSTACK" record -q -- sh -c 'until [ -e go ]; do sleep 0.1; done; exec "$0" -c "pass # late"' "$PYTHON"
+    start "$PYSTACK" record -q -- sh -c 'until [ -e go ]; do sleep 0.1; done; exec "$0" -c "import time; time.sleep(0.3) # late"' "$PYTHON"
     local first=$started_pid
     wait_until "$DEADLINE" test -e pystack.data
     record -q -- true
@@ -611,8 +611,8 @@ one_sample() {
     [[ $output =~ ", 10000 Hz lowered to "[0-9.]+" Hz for the overhead limit" ]]
     run -0 "$PYSTACK" report --stats
     [[ $output =~ "# rate: 10000 Hz for "[0-9.]+" s; less, down to "[0-9.]+" Hz, for " ]]
-    run -0 --separate-stderr record -c 1111ms -- "$PYTHON" -c pass
-    [[ $stderr == *", and ticks are 1111 ms apart"* ]]
+    run -0 --separate-stderr record -c 1111111ms -- "$PYTHON" -c pass
+    [[ $stderr == *", and ticks are 1111111 ms apart"* ]]
 }
 
 @test "the header tells the limit of the overhead, or that there is none" {
