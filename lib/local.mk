@@ -90,6 +90,7 @@ lib_libpystack_a_SOURCES = \
 	lib/base/err.c lib/base/err.h \
 	lib/base/fd.c lib/base/fd.h \
 	lib/base/hash.c lib/base/hash.h \
+	lib/base/number.c lib/base/number.h \
 	lib/base/parse.c lib/base/parse.h \
 	lib/base/str.c lib/base/str.h \
 	lib/base/xalloc.c lib/base/xalloc.h \

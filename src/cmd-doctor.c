@@ -75,6 +75,16 @@ static bool may_attach_to_any(const struct host *h)
 	       (h->yama_scope < 2 || (h->yama_scope == 2 && capable));
 }
 
+/* It may have failed for want of a Python: what was found apart from it is told, but
+ * not as something that was proved. */
+static bool test_failed(const struct findings *f)
+{
+	return self_test && !f->test.passed;
+}
+
+static const char untested[] =
+	"the self-test failed, see the problems above; but for it, ";
+
 /* What can be recorded, in the end. */
 static void conclude_host(struct findings *f, enum check_level worst)
 {
@@ -92,8 +102,11 @@ static void conclude_host(struct findings *f, enum check_level worst)
 		running = ", and running ones of all users";
 	else if (h->yama_scope == 1)
 		running = ", running ones with sudo";
-	(void)checks_add(&f->checks, CHECK_OK, "record",
-		"programs that pystack starts can be recorded%s", running);
+	bool failed = test_failed(f);
+
+	(void)checks_add(&f->checks, failed ? CHECK_PROBLEM : CHECK_OK, "record",
+		"%sprograms that pystack starts can be recorded%s",
+		failed ? untested : "", running);
 }
 
 static void conclude_process(struct findings *f, enum check_level worst)
@@ -101,6 +114,11 @@ static void conclude_process(struct findings *f, enum check_level worst)
 	struct checks *c = &f->checks;
 	struct verdict *v = &f->verdict;
 
+	if (v->yes && worst != CHECK_PROBLEM && test_failed(f)) {
+		(void)checks_add(c, CHECK_PROBLEM, "record",
+			"%sprocess %d can be recorded", untested, (int)pid);
+		return;
+	}
 	if (v->yes && worst != CHECK_PROBLEM) {
 		struct check *check = checks_add(
 			c, CHECK_OK, "record", "process %d can be recorded", (int)pid);
@@ -302,6 +320,7 @@ static void add_process(struct cJSON *o, const struct findings *f)
 	json_add_text(p, "state", state);
 	json_add_number(p, "tracer", l->status.tracer);
 	json_add_number(p, "sampler_task", l->task);
+	json_add_number(p, "recorder", l->recorder);
 	json_add_number(p, "threads", l->stat.threads);
 	json_add_number(p, "inner_pid", l->status.inner_pid);
 	json_add_number(p, "seccomp", l->status.seccomp);

@@ -7,6 +7,7 @@
 #include "attach.h"
 #include "base/buf.h"
 #include "base/parse.h"
+#include "base/xalloc.h"
 #include "cmd.h"
 #include "frame-text.h"
 #include "msg.h"
@@ -40,11 +41,56 @@ static void print_clean(const char *text)
 	buf_done(&b);
 }
 
-static const char *state_text(const struct pystacks_thread *t)
+/* A thread's number: the kernel's, and what the program knows it by. */
+struct number {
+	uint32_t outer, inner;
+};
+
+/* Of a process in another pid namespace, where they differ. */
+struct numbers {
+	struct number *list;
+	size_t count, capacity;
+	bool differ;
+};
+
+static void read_numbers(bool differ, struct numbers *ret)
+{
+	struct proc_ids threads;
+
+	*ret = (struct numbers){ .differ = differ };
+	if (!differ || proc_threads(pid, &threads) != 0)
+		return;
+	for (size_t i = 0; i < threads.count; i++) {
+		struct proc_status st;
+
+		if (proc_thread_status_read(pid, threads.id[i], &st) != 0)
+			continue;
+		ret->list = xgrow(
+			ret->list, ret->count, &ret->capacity, sizeof(*ret->list));
+		ret->list[ret->count++] = (struct number){
+			.outer = (uint32_t)threads.id[i],
+			.inner = (uint32_t)st.inner_pid,
+		};
+	}
+	proc_ids_done(&threads);
+}
+
+/* 0: not known, as of a thread that has ended meanwhile. */
+static uint32_t outer_number(const struct numbers *n, uint32_t inner)
+{
+	if (!n->differ)
+		return inner;
+	for (size_t i = 0; i < n->count; i++)
+		if (n->list[i].inner == inner)
+			return n->list[i].outer;
+	return 0;
+}
+
+static const char *state_text(uint32_t tid)
 {
 	struct proc_stat st;
 
-	if (t->tid == 0 || proc_stat_read(pid, (pid_t)t->tid, &st) != 0)
+	if (tid == 0 || proc_stat_read(pid, (pid_t)tid, &st) != 0)
 		return "";
 	switch (st.state) {
 	case 'R':
@@ -59,13 +105,14 @@ static const char *state_text(const struct pystacks_thread *t)
 	}
 }
 
-static void print_thread(
-	const struct pystacks_thread *t, const struct pynames *names, uint32_t main_tid)
+/* tid: the kernel's number for it. */
+static void print_thread(const struct pystacks_thread *t, uint32_t tid,
+	const struct pynames *names, uint32_t main_tid)
 {
 	const char *name = pynames_find(
 		names, t->interpreter, t->python_id, t->tid == main_tid ? 0 : t->tid);
 
-	printf("\nThread %u", t->tid);
+	printf("\nThread %u", tid);
 	if (name != NULL) {
 		printf(" \"");
 		print_clean(name);
@@ -73,7 +120,7 @@ static void print_thread(
 	}
 	if (t->interpreter != 0)
 		printf(" of interpreter %llu", (unsigned long long)t->interpreter);
-	printf("%s%s%s\n", state_text(t), t->holds_gil ? ", holds the GIL" : "",
+	printf("%s%s%s\n", state_text(tid), t->holds_gil ? ", holds the GIL" : "",
 		t->steady ? "" : ", changing while it was read: may be torn");
 	for (size_t i = 0; i < t->count; i++) {
 		const struct pystacks_frame *f = &t->frames[i];
@@ -115,6 +162,10 @@ static int run(int argc, char **argv)
 					       ? of_process.inner_pid
 					       : pid);
 
+	struct numbers numbers;
+
+	read_numbers(main_tid != (uint32_t)pid || proc_same_namespace(pid, "pid") == 0,
+		&numbers);
 	proc_describe(pid, what, sizeof(what));
 	printf("Process %d: ", (int)pid);
 	print_clean(what);
@@ -122,8 +173,12 @@ static int run(int argc, char **argv)
 	print_clean(found.object);
 	printf("), %zu thread%s\n", stacks->count, stacks->count == 1 ? "" : "s");
 	/* CPython lists the newest first; the oldest is the main thread. */
-	for (size_t i = stacks->count; i-- > 0;)
-		print_thread(&stacks->threads[i], names, main_tid);
+	for (size_t i = stacks->count; i-- > 0;) {
+		const struct pystacks_thread *t = &stacks->threads[i];
+
+		print_thread(t, outer_number(&numbers, t->tid), names, main_tid);
+	}
+	free(numbers.list);
 	pynames_free(names);
 	pystacks_free(stacks);
 	return STATUS_OK;

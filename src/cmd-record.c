@@ -45,7 +45,8 @@ static struct recorder_options options = {
 		.warmup_ns = DEFAULT_WARMUP_NS,
 	},
 };
-static bool strict_freq, rate_given, count_given, call_graph;
+static bool strict_freq, call_graph;
+static bool rate_given, count_given, adaptive_given, limit_given;
 static struct schedule schedule;
 static const char *control_text;
 
@@ -79,7 +80,6 @@ static int set_exclude_child(const char *value, struct err *err)
 
 static int set_freq(const char *value, struct err *err)
 {
-	rate_given = true;
 	options.sampling.spin = strcmp(value, "max") == 0;
 	if (options.sampling.spin)
 		return 0;
@@ -91,12 +91,16 @@ static int set_freq(const char *value, struct err *err)
 
 static int set_count(const char *value, struct err *err)
 {
-	count_given = true;
 	/* A bare number is perf's period: microseconds here. */
 	uint64_t us;
+	int r = parse_number(value, UINT32_MAX, &us);
 
-	if (parse_number(value, UINT32_MAX, &us) == 0 && us != 0)
+	if (r == 0 && us != 0)
 		options.sampling.interval_ns = (int64_t)us * 1000;
+	else if (r == -ERANGE)
+		return err_set(err, -EINVAL,
+			"'%s' is not a number of microseconds from 1 to %u", value,
+			UINT32_MAX);
 	else if (parse_duration(value, &options.sampling.interval_ns) != 0)
 		return err_set(
 			err, -EINVAL, "'%s' is not an interval (1000us, 10ms)", value);
@@ -292,19 +296,20 @@ static const struct opt record_options[] = {
 	{ 'F', "freq", "HZ",
 		"ticks a second (100): 49.5, 1k, or max: as fast as it\ngoes, which slows "
 		"programs that map memory often",
-		.set = set_freq },
+		.set = set_freq, .given = &rate_given },
 	{ 'c', "count", "TIME", "time between ticks instead of a rate: 10ms, 500us",
-		.set = set_count },
+		.set = set_count, .given = &count_given },
 	{ 0, "strict-freq", NULL,
 		"refuse a rate above the highest, instead of lowering it",
 		.flag = &strict_freq },
 	{ 0, "adaptive", NULL,
 		"lower the rate where the sampler would use more CPU\nthan its limit (on)",
-		.flag = &options.sampling.adaptive, .negatable = true },
+		.flag = &options.sampling.adaptive, .negatable = true,
+		.given = &adaptive_given },
 	{ 0, "overhead-limit", "PCT",
 		"that limit, in percent of the program's CPU time (1);\n0.2 % of a core is "
 		"always allowed",
-		.set = set_overhead },
+		.set = set_overhead, .given = &limit_given },
 	{ 0, "max-stack", "N",
 		"frames kept of a deeper stack, leaf side (512); it is\nalways read to the root",
 		.set = set_max_stack },
@@ -369,6 +374,13 @@ static int check_rate(void)
 
 	if (rate_given && count_given)
 		return opt_usage_error("options --freq and --count exclude each other");
+	if (s->spin && adaptive_given && s->adaptive)
+		return opt_usage_error(
+			"options --freq=max and --adaptive exclude each other");
+	if (limit_given && (s->spin || !s->adaptive))
+		return opt_usage_error(
+			"options %s and --overhead-limit exclude each other",
+			s->spin ? "--freq=max" : "--no-adaptive");
 	if (s->spin) {
 		s->adaptive = false;
 		msg_info(
@@ -405,6 +417,10 @@ static int check_output(void)
 		return opt_usage_error(
 			"%s makes several files, which standard output cannot be",
 			several);
+	if (strcmp(o->path, "-") == 0 && isatty(STDOUT_FILENO))
+		return opt_usage_error(
+			"standard output is a terminal, which takes no recording; name a file "
+			"or a pipe");
 	return 0;
 }
 

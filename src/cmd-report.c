@@ -116,7 +116,10 @@ static const struct opt report_options[] = {
 
 static void say_empty(const struct profile *p)
 {
-	if (model_segment_count(p->model) == 0)
+	if (!p->result.complete)
+		printf("#\n# The file has no samples: it is still being written, or was cut off, "
+		       "before the\n# first of them.\n");
+	else if (model_segment_count(p->model) == 0)
 		printf("#\n# The file has no samples: no Python process was recorded.\n");
 	else
 		printf("#\n# The file has no samples: the program ended before the first tick, "

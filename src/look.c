@@ -311,6 +311,8 @@ void look_at_one(pid_t pid, struct look *ret)
 		ret->program = sharer(pid);
 	else
 		ret->task = inject_find_task(pid);
+	if (ret->task != 0)
+		ret->recorder = inject_find_recorder(pid, ret->task);
 }
 
 bool look_below(pid_t pid, struct look *ret)

@@ -44,6 +44,7 @@ struct look {
 	/* Of those who called: its sampler task, and, for a process that is one itself,
 	 * the program; 0: none. */
 	pid_t task, program;
+	pid_t recorder; /* of its task; 0: not known */
 };
 
 typedef void look_function(const struct look *look, void *context);

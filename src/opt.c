@@ -171,6 +171,8 @@ static int apply(const struct opt *o, int value, const char *text)
 {
 	struct err err = { "" };
 
+	if (o->given != NULL)
+		*o->given = true;
 	if (o->flag != NULL) {
 		*o->flag = value < NEGATED;
 		return 0;

@@ -20,6 +20,7 @@ struct opt {
 	const char *help;
 	bool value_optional;
 	bool negatable; /* --no-NAME too; the flag is then set to false */
+	bool *given;    /* NULL, or set to true when it is */
 
 	/* One of the four. */
 	bool *flag;

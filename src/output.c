@@ -56,6 +56,7 @@ struct output {
 	int64_t owner, group;
 	struct output_part *part, *before; /* before: while processes move */
 	uint64_t bytes;                    /* in files that are ended */
+	uint64_t samples;                  /* likewise */
 	struct piece *pieces;
 	size_t piece_count, piece_capacity;
 	uint64_t piece_bytes;
@@ -301,9 +302,10 @@ static int end_file(struct output *o, struct output_part *p, struct output_writt
 	int r = file_writer_finish(p->writer, &summary, &why);
 
 	w->bytes = file_writer_size(p->writer);
-	w->samples = summary.samples;
+	w->samples = file_writer_written(p->writer);
 	w->lasted_ns = clock_monotonic_ns() - p->begun_ns;
 	o->bytes += w->bytes;
+	o->samples += w->samples;
 	free_part(p);
 	(void)snprintf(w->path, sizeof(w->path), "%s", o->o.path);
 	if (r != 0)
@@ -407,6 +409,8 @@ static int dump_pieces(
 		return r;
 	}
 	o->bytes += w->bytes;
+	if (last)
+		o->samples = w->samples;
 	return 0;
 }
 
@@ -513,6 +517,11 @@ bool output_is_full(const struct output *o)
 	return o->o.max_bytes != 0 && output_bytes(o) >= o->o.max_bytes;
 }
 
+static uint64_t part_samples(const struct output_part *p)
+{
+	return p != NULL ? file_writer_written(p->writer) : 0;
+}
+
 static uint64_t part_bytes(const struct output_part *p)
 {
 	return p != NULL ? file_writer_size(p->writer) : 0;
@@ -523,6 +532,11 @@ uint64_t output_bytes(const struct output *o)
 	if (o->o.overwrite)
 		return o->bytes;
 	return o->bytes + part_bytes(o->part) + part_bytes(o->before);
+}
+
+uint64_t output_samples(const struct output *o)
+{
+	return o->samples;
 }
 
 uint64_t output_kept_bytes(const struct output *o)
@@ -549,6 +563,8 @@ int output_close(struct output *o, bool failed, struct output_written *ret_writt
 	o->part = NULL;
 	if (failed) {
 		o->bytes += part_bytes(p);
+		if (!o->o.overwrite)
+			o->samples += part_samples(p) + part_samples(o->before);
 		free_part(p);
 		return 0;
 	}

@@ -89,6 +89,9 @@ bool output_is_full(const struct output *o);
 
 /* Bytes written, in all files; kept in memory. */
 uint64_t output_bytes(const struct output *o);
+/* Samples in the files that are ended, but for those written on demand; all, once the
+ * last is. */
+uint64_t output_samples(const struct output *o);
 uint64_t output_kept_bytes(const struct output *o);
 const char *output_path(const struct output *o);
 

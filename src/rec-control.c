@@ -6,6 +6,7 @@
 #include <stdio.h>
 
 #include "base/clock.h"
+#include "base/number.h"
 #include "control.h"
 #include "msg.h"
 #include "recorder-internal.h"
@@ -125,8 +126,9 @@ void rec_begin_schedule(struct recorder *r)
 	if (r->o->schedule->count == 0)
 		msg_info("sampling is off until it is enabled");
 	else
-		msg_info("sampling is off for the first %.3g s",
-			(double)r->o->schedule->toggle_ns[0] / 1e9);
+		msg_info("sampling is off for the first %s s",
+			number_plain((double)r->o->schedule->toggle_ns[0] / 1e9, 3)
+				.text);
 }
 
 /* Time of the next change that is planned; 0: none. */

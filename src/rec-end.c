@@ -5,6 +5,7 @@
 
 #include "base/buf.h"
 #include "base/clock.h"
+#include "base/number.h"
 #include "msg.h"
 #include "recorder-internal.h"
 
@@ -57,44 +58,156 @@ double rec_overhead(const struct recorder *r, const struct follow_stats *s)
 }
 
 /* Children that were not followed, and why. */
-static void say_strangers(struct recorder *r)
-{
-	struct buf names = BUF_INIT(4096);
-	size_t count = 0, reasons = 0, brief = r->tree.brief;
-	const char *why = "";
+enum stranger {
+	STRANGER_REFUSED,
+	STRANGER_LATE,
+	STRANGER_OPTION,
+	STRANGER_CROWDED,
+	STRANGER_BEYOND,
+	STRANGER_NO_PYTHON,
+	STRANGER_SHORT,
+	STRANGERS,
+};
 
+static const char *const stranger_words[STRANGERS] = {
+	[STRANGER_REFUSED] = "left out",
+	[STRANGER_LATE] = "met as the recording ended",
+	[STRANGER_OPTION] = "by --no-inherit",
+	[STRANGER_CROWDED] = "as tasks are limited",
+	[STRANGER_BEYOND] = "as there are too many",
+	[STRANGER_NO_PYTHON] = "without Python",
+	[STRANGER_SHORT] = "over before anyone could look",
+};
+
+/* Of one kind. */
+struct strangers {
+	size_t count, named;
+	struct buf names;
+};
+
+/* A Python that was seen, or may have been one, is never "without Python". */
+static enum stranger stranger_kind(
+	const struct recorder *r, const struct tree_process *p)
+{
+	if (p->reason[0] != '\0')
+		return STRANGER_REFUSED;
+	if (p->found == TREE_NO_PYTHON)
+		return STRANGER_NO_PYTHON;
+	if (r->o->no_inherit)
+		return STRANGER_OPTION;
+	if (r->crowded)
+		return STRANGER_CROWDED;
+	return p->state == TREE_GONE ? STRANGER_SHORT : STRANGER_LATE;
+}
+
+/* The program alone, of a command line; or of a name in brackets, where it had none. */
+static int program_name(const char *what, const char **ret_name)
+{
+	what += what[0] == '[';
+	size_t size = strcspn(what, " ]");
+
+	*ret_name = what;
+	for (size_t i = 0; i < size; i++)
+		if (what[i] == '/')
+			*ret_name = what + i + 1;
+	return (int)(what + size - *ret_name);
+}
+
+/* Has one of this name been named? */
+static bool is_named(const struct strangers *s, const char *name, int size)
+{
+	const char *at = buf_text(&s->names);
+
+	for (; *at != '\0'; at += strcspn(at, ",")) {
+		at += strspn(at, ", ");
+		if (strncmp(at, name, (size_t)size) == 0 &&
+			(at[size] == ',' || at[size] == '\0'))
+			return true;
+	}
+	return false;
+}
+
+static void name_stranger(
+	struct strangers *s, enum stranger kind, const struct tree_process *p)
+{
+	const char *name = p->what;
+	int size = (int)strlen(name);
+
+	if (kind == STRANGER_NO_PYTHON)
+		size = program_name(p->what, &name);
+	if (size == 0 || (kind == STRANGER_NO_PYTHON && is_named(s, name, size)))
+		return;
+	if (s->named++ >= NAMED_AT_MOST) {
+		if (s->named == NAMED_AT_MOST + 1)
+			buf_printf(&s->names, ", ...");
+		return;
+	}
+	buf_printf(&s->names, "%s%.*s", s->named > 1 ? ", " : "", size, name);
+	if (p->reason[0] != '\0')
+		buf_printf(&s->names, ": %s", p->reason);
+}
+
+static void count_strangers(struct recorder *r, struct strangers *kinds)
+{
 	for (size_t i = 0; i < r->task_count; i++)
 		tree_set_ours(&r->tree, r->tasks[i]);
 	tree_mark_ours(&r->tree);
+	kinds[STRANGER_NO_PYTHON].count = r->tree.dropped;
+	kinds[STRANGER_BEYOND].count = r->tree.beyond;
+	kinds[r->o->no_inherit ? STRANGER_OPTION
+		: r->crowded   ? STRANGER_CROWDED
+			       : STRANGER_SHORT]
+		.count = r->tree.brief;
+	for (size_t i = 0; i < r->tree.count; i++) {
+		const struct tree_process *p = r->tree.list[i];
 
+		if (p->parent == NULL || p->segment != 0 || p->ours)
+			continue;
+		enum stranger kind = stranger_kind(r, p);
+
+		kinds[kind].count++;
+		/* What nobody looked at has no name but its parent's. */
+		if (kind == STRANGER_REFUSED || kind == STRANGER_LATE ||
+			p->found != TREE_UNSEEN)
+			name_stranger(&kinds[kind], kind, p);
+	}
+}
+
+static void say_strangers(struct recorder *r)
+{
+	_cleanup_buf_ struct buf line = BUF_INIT(8192);
+	struct strangers kinds[STRANGERS];
+	size_t all = 0;
+
+	for (size_t i = 0; i < STRANGERS; i++)
+		kinds[i] = (struct strangers){ .names = BUF_INIT(2048) };
 	for (size_t i = 0; i < r->tree.count; i++) {
 		const struct tree_process *p = r->tree.list[i];
 
 		if (p->segment != 0 && p->follow == NULL && p->reason[0] != '\0')
 			msg_info("process %d (%s) is not recorded any more: %s",
 				(int)p->pid, p->what, p->reason);
-		if (p->parent == NULL || p->segment != 0 || p->ours)
-			continue;
-		brief += p->brief;
-		reasons += !p->brief && p->reason[0] != '\0';
-		if (p->brief || count++ >= NAMED_AT_MOST)
-			continue;
-		buf_printf(&names, "%s%s", count > 1 ? ", " : "", p->what);
-		if (p->reason[0] != '\0')
-			buf_printf(&names, ": %s", p->reason);
 	}
-	count += r->tree.dropped;
-	if (count > NAMED_AT_MOST)
-		buf_printf(&names, ", and %zu more", count - NAMED_AT_MOST);
-	if (reasons == 0 && r->tree.dropped == 0)
-		why = count == 1 ? ", as it runs no Python" : ", as they run no Python";
-	if (count != 0)
-		msg_info("%zu %s not followed%s (%s)", count,
-			count == 1 ? "child" : "children", why, buf_text(&names));
-	if (brief != 0)
-		msg_info("%zu %s ended before anyone could look at %s", brief,
-			brief == 1 ? "child" : "children", brief == 1 ? "it" : "them");
-	buf_done(&names);
+	count_strangers(r, kinds);
+	for (size_t i = 0; i < STRANGERS; i++)
+		all += kinds[i].count;
+	for (size_t i = 0; i < STRANGERS; i++) {
+		const struct strangers *s = &kinds[i];
+
+		if (s->count == 0)
+			continue;
+		buf_printf(&line, line.size == 0 ? ": " : ", ");
+		if (s->count != all)
+			buf_printf(&line, "%zu ", s->count);
+		buf_printf(&line, "%s", stranger_words[i]);
+		if (s->names.size != 0)
+			buf_printf(&line, " (%s)", buf_text(&s->names));
+	}
+	if (all != 0)
+		msg_info("%zu %s not followed%s", all, all == 1 ? "child" : "children",
+			buf_text(&line));
+	for (size_t i = 0; i < STRANGERS; i++)
+		buf_done(&kinds[i].names);
 }
 
 static void say_why_empty(struct recorder *r)
@@ -108,9 +221,12 @@ static void say_why_empty(struct recorder *r)
 			msg_info("no samples: sampling was off until the end");
 		else if (r->stats.counters[RING_TICKS] == 0)
 			msg_info(
-				"no samples: the program ran for %.0f ms, and ticks are %.3g ms "
+				"no samples: the program ran for %.0f ms, and ticks are %s ms "
 				"apart",
-				ran_ms, (double)r->o->sampling.interval_ns / 1e6);
+				ran_ms,
+				number_plain(
+					(double)r->o->sampling.interval_ns / 1e6, 3)
+					.text);
 		else
 			msg_info(
 				"no samples: at none of %llu ticks had a thread a Python frame",
@@ -155,7 +271,8 @@ static void add_faults(struct buf *b, const struct follow_stats *s)
 				(unsigned long long)c[faults[i].counter],
 				faults[i].word);
 	if (c[RING_PARKED_NS] != 0)
-		buf_printf(b, ", %.3g s parked", (double)c[RING_PARKED_NS] / 1e9);
+		buf_printf(b, ", %s s parked",
+			number_plain((double)c[RING_PARKED_NS] / 1e9, 3).text);
 	if (c[RING_COPY_ERRORS] != 0)
 		buf_printf(b, ", %llu copy error%s",
 			(unsigned long long)c[RING_COPY_ERRORS],
@@ -179,9 +296,9 @@ static void say_timers(const struct recorder *r)
 
 	all += c[RING_TIMER_SAMPLES] + c[RING_TIMER_OVERRUNS];
 	if (lost != 0)
-		msg_info("CPU timers: %llu of %llu samples lost: no room, or their "
+		msg_info("CPU timers: %llu of %llu sample%s lost: no room, or their "
 			 "code had gone",
-			lost, all);
+			lost, all, all == 1 ? "" : "s");
 	if (c[RING_TIMER_INTERRUPTED] != 0)
 		msg_info(
 			"CPU timers: %llu system call%s of the program may have said EINTR for "
@@ -197,15 +314,21 @@ void rec_say_end(struct recorder *r)
 	unsigned processes = rec_processes(r);
 	char name[sizeof(r->last_part.path) + 64];
 
+	/* What the kept last part leaves out on purpose is no matter of failures. */
+	uint64_t samples = r->failed ? output_samples(r->out) : r->stats.samples;
+
+	if (samples < r->stats.samples)
+		buf_printf(&faults, ", %llu not written",
+			(unsigned long long)(r->stats.samples - samples));
 	name_output(r, name, sizeof(name));
 	add_faults(&faults, &r->stats);
 	msg_line(
-		"[ pystack record: wrote %.3f MB %s (%llu samples, %u process%s, %llu "
+		"[ pystack record: wrote %.3f MB %s (%llu sample%s, %u process%s, %llu "
 		"thread%s, %llu lost, %llu approximate, %llu late%s, overhead %.2f%% of a core) ]",
-		(double)output_bytes(r->out) / 1e6, name,
-		(unsigned long long)r->stats.samples, processes,
-		processes == 1 ? "" : "es", (unsigned long long)r->stats.threads,
-		r->stats.threads == 1 ? "" : "s", (unsigned long long)r->stats.lost,
+		(double)output_bytes(r->out) / 1e6, name, (unsigned long long)samples,
+		samples == 1 ? "" : "s", processes, processes == 1 ? "" : "es",
+		(unsigned long long)r->stats.threads, r->stats.threads == 1 ? "" : "s",
+		(unsigned long long)r->stats.lost,
 		(unsigned long long)c[RING_APPROXIMATE],
 		(unsigned long long)c[RING_LATE], buf_text(&faults),
 		rec_overhead(r, &r->stats));

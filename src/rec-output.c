@@ -72,9 +72,9 @@ void rec_end_part(struct recorder *r, bool dump)
 	code = output_turn(r->out, dump, &w, &err);
 	note_part(r, &w);
 	if (w.path[0] != '\0')
-		msg_line("[ pystack record: Dump %s: %.3f MB, %llu samples, %.1f s ]",
+		msg_line("[ pystack record: Dump %s: %.3f MB, %llu sample%s, %.1f s ]",
 			w.path, (double)w.bytes / 1e6, (unsigned long long)w.samples,
-			(double)w.lasted_ns / 1e9);
+			w.samples == 1 ? "" : "s", (double)w.lasted_ns / 1e9);
 	if (code == 0)
 		return;
 	r->wait_failed = true;
@@ -103,8 +103,9 @@ void rec_look_at_size(struct recorder *r, int64_t now)
 static void say_kept(const struct recorder *r, const struct output_written *w)
 {
 	if (r->o->output.overwrite && w->path[0] != '\0')
-		msg_info("%s has the last %.1f s: %llu samples", w->path,
-			(double)w->lasted_ns / 1e9, (unsigned long long)w->samples);
+		msg_info("%s has the last %.1f s: %llu sample%s", w->path,
+			(double)w->lasted_ns / 1e9, (unsigned long long)w->samples,
+			w->samples == 1 ? "" : "s");
 }
 
 void rec_close_output(struct recorder *r)
@@ -114,6 +115,7 @@ void rec_close_output(struct recorder *r)
 
 	if (r->closed)
 		return;
+	tree_note_ends(&r->tree);
 	/* All has ended, and so has moved. */
 	rec_look_at_wait(r, clock_monotonic_ns());
 	int code = output_close(r->out, r->failed, &w, &err);

@@ -28,6 +28,7 @@
 #include "attach.h"
 #include "base/clock.h"
 #include "base/fd.h"
+#include "base/number.h"
 #include "base/parse.h"
 #include "base/xalloc.h"
 #include "hello.h"
@@ -60,6 +61,7 @@ enum {
 	MOST_TRIES = 20,
 	EXIT_GRACE_MS = 2000,
 	THREAD_END_MS = 200,     /* in which the end of its program is to show */
+	TASK_END_MS = 50,        /* likewise, where both were killed */
 	ADOPTION_NS = 100000000, /* for a task to become our child */
 	COMMAND_LINE_BYTES = 4 << 20,
 	LEAST_ROOM = 64,       /* below a limit on tasks */
@@ -228,13 +230,15 @@ static bool attach_anew(struct recorder *r, struct tree_process *p)
 }
 
 /*
- * A thread is gone without a word.  What its program's end takes away first is the
- * threads, then the memory, then the process: wait until it is seen which of the ends
- * it is.  Returns true when it was an exec.
+ * A thread is gone without a word, or a task, as the first process of a pid namespace
+ * takes all along at its end.  What a program's end takes away first is the threads,
+ * then the memory, then the process: wait until it is seen which of the ends it is.
+ * Returns true when it was an exec.
  */
-static bool thread_left_by_exec(const struct tree_process *p)
+static bool left_by_exec(const struct tree_process *p, bool thread)
 {
-	int64_t end = clock_monotonic_ns() + THREAD_END_MS * 1000000ll;
+	int64_t end = clock_monotonic_ns() +
+		      (thread ? THREAD_END_MS : TASK_END_MS) * 1000000ll;
 	int64_t no_memory_end = end + EXIT_GRACE_MS * 1000000ll;
 
 	while (tree_lives(p)) {
@@ -270,6 +274,35 @@ static void say_no_handlers(struct recorder *r, struct tree_process *p, int deta
 		taken == 0 && detail != EBUSY ? strerror(detail) : "");
 	r->refused |= first;
 	r->over |= first;
+}
+
+/*
+ * Killed, a task says nothing; nor does it when the program was killed.  A thread never
+ * can when its program ends or executes another one.  Returns false when the program
+ * goes on without it, which is said.
+ */
+static bool left_without_a_word(struct recorder *r, struct tree_process *p)
+{
+	bool thread = follow_is_thread(p->follow);
+	struct proc_status status;
+
+	/* By a filter: at once, unless the program is about to end. */
+	if (!thread && proc_status_read(p->pid, &status) == 0 && status.size_kib != 0 &&
+		tree_lives(p) && attach_instead(r, p))
+		return true;
+	if (left_by_exec(p, thread)) {
+		process_executed(r, p);
+		return true;
+	}
+	if (!tree_lives(p)) {
+		process_ended(r, p);
+		return true;
+	}
+	if (attach_instead(r, p))
+		return true;
+	msg_error("process %d: the sampler %s was killed; the program goes on",
+		(int)p->pid, thread ? "thread" : "task");
+	return false;
 }
 
 /* The task left by itself: say why, if that is not the program's end. */
@@ -321,20 +354,8 @@ static void task_left(struct recorder *r, struct tree_process *p)
 		say_no_handlers(r, p, detail);
 		break;
 	case RING_LEAVE_NONE:
-		/* Killed, it says nothing; nor does it when the program was killed.  A
-		 * thread never can when its program ends or executes another one. */
-		if (follow_is_thread(p->follow) && thread_left_by_exec(p)) {
-			process_executed(r, p);
+		if (left_without_a_word(r, p))
 			return;
-		}
-		if (!tree_lives(p)) {
-			process_ended(r, p);
-			return;
-		}
-		if (attach_instead(r, p))
-			return;
-		msg_error("process %d: the sampler %s was killed; the program goes on",
-			(int)p->pid, follow_is_thread(p->follow) ? "thread" : "task");
 		break;
 	default:
 		msg_error("process %d: the sampler task left (reason %d)", (int)p->pid,
@@ -532,9 +553,9 @@ static int attach_first(struct recorder *r, pid_t named)
 			(int)pid, what, found.version);
 	else
 		msg_info(
-			"recording process %d (%s), CPython %s, at %.4g Hz; Ctrl-C ends it",
+			"recording process %d (%s), CPython %s, at %s Hz; Ctrl-C ends it",
 			(int)pid, what, found.version,
-			1e9 / (double)r->o->sampling.interval_ns);
+			number_rate((uint64_t)r->o->sampling.interval_ns).text);
 	return STATUS_OK;
 }
 
@@ -647,7 +668,20 @@ static void read_events(struct recorder *r)
 							   : apart;
 }
 
-/* The process of this tree whose memory a task shares, NULL when none is known. */
+/*
+ * Is it the program of a task that said hello?  The memory they share is also that of
+ * the process through which the task was cloned, and of a vfork child: the number that
+ * the program has in its own pid namespace tells it from these, and from the task.
+ */
+static bool is_program(pid_t pid, const struct hello_guest *g)
+{
+	struct proc_status status;
+
+	return pid != g->task && proc_share_memory(pid, g->task) &&
+	       proc_status_read(pid, &status) == 0 && status.inner_pid == g->offer.pid;
+}
+
+/* The process of this tree whose task said hello, NULL when none is known. */
 static struct tree_process *known_program_of(
 	struct recorder *r, const struct hello_guest *g)
 {
@@ -655,18 +689,18 @@ static struct tree_process *known_program_of(
 
 	if (g->program != 0)
 		return tree_find(&r->tree, g->program);
-	if (p != NULL && proc_share_memory(p->pid, g->task))
+	if (p != NULL && is_program(p->pid, g))
 		return p;
 	/* Another pid namespace: the numbers differ. */
 	for (size_t i = r->tree.count; i-- > 0;) {
 		p = r->tree.list[i];
-		if (p->state != TREE_GONE && proc_share_memory(p->pid, g->task))
+		if (p->state != TREE_GONE && is_program(p->pid, g))
 			return p;
 	}
 	return NULL;
 }
 
-/* Any process whose memory a task shares, 0 when it has ended. */
+/* Any process whose task this is, 0 when it has ended. */
 static pid_t program_anywhere(const struct hello_guest *g)
 {
 	struct proc_ids all;
@@ -674,12 +708,12 @@ static pid_t program_anywhere(const struct hello_guest *g)
 
 	if (g->program != 0)
 		return g->program;
-	if (g->offer.pid != g->task && proc_share_memory(g->offer.pid, g->task))
+	if (is_program(g->offer.pid, g))
 		return g->offer.pid;
 	if (proc_all(&all) != 0)
 		return 0;
 	for (size_t i = all.count; i-- > 0 && found == 0;)
-		if (all.id[i] != g->task && proc_share_memory(all.id[i], g->task))
+		if (is_program(all.id[i], g))
 			found = all.id[i];
 	proc_ids_done(&all);
 	return found;
@@ -787,8 +821,10 @@ static void welcome(struct recorder *r, struct hello_guest *g)
 
 	if (g->program == 0)
 		note_task(r, g->task);
-	if (p != NULL)
+	if (p != NULL) {
 		p->brief = false;
+		p->found = TREE_PYTHON;
+	}
 	python_from_offer(g->offer.runtime, g->offer.code_type, g->offer.runtime_bytes,
 		sizeof(g->offer.runtime_bytes), g->offer.python_hex,
 		g->offer.python_version, &python);
@@ -817,6 +853,7 @@ static void welcome(struct recorder *r, struct hello_guest *g)
 			msg_error(
 				"cannot record process %d: %s", (int)p->pid, err.text);
 			p->state = TREE_LEFT;
+			(void)snprintf(p->reason, sizeof(p->reason), "%s", err.text);
 			return;
 		}
 	}
@@ -898,8 +935,12 @@ static void look_into(struct recorder *r, struct tree_process *p, int64_t now)
 	if (p->parent != NULL && proc_share_memory(p->pid, p->parent->pid))
 		return;
 	p->brief = false;
-	if (python_find(p->pid, &found, &ignored) != 0 || found.kind == PYTHON_NONE ||
-		found.kind == PYTHON_STARTING || found.kind == PYTHON_IDLE) {
+	bool looked = python_find(p->pid, &found, &ignored) == 0;
+
+	if (looked)
+		p->found = found.kind == PYTHON_NONE ? TREE_NO_PYTHON : TREE_PYTHON;
+	if (!looked || found.kind == PYTHON_NONE || found.kind == PYTHON_STARTING ||
+		found.kind == PYTHON_IDLE) {
 		/* It may execute a Python at any time, which may be told by the kernel,
 		 * or load one, but less and less likely. */
 		if (found.kind == PYTHON_NONE && p->step_ns < TREE_STEP_MAX_NS)

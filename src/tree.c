@@ -48,6 +48,7 @@ void tree_look_again(struct tree_process *p, int64_t now)
 	p->look_ns = now;
 	p->step_ns = TREE_STEP_NS;
 	p->tries = 0;
+	p->found = TREE_UNSEEN;
 	proc_describe(p->pid, p->what, sizeof(p->what));
 	if (p->what[0] == '\0')
 		(void)snprintf(p->what, sizeof(p->what), "one that ended at once");
@@ -86,8 +87,8 @@ static void forget(struct tree *t)
 			t->list[kept++] = p;
 			continue;
 		}
-		t->dropped += !p->ours && !p->brief;
-		t->brief += !p->ours && p->brief;
+		t->dropped += !p->ours && p->found == TREE_NO_PYTHON;
+		t->brief += !p->ours && p->found != TREE_NO_PYTHON;
 		free(p);
 	}
 	t->count = kept;
@@ -103,7 +104,7 @@ static struct tree_process *make(struct tree *t, pid_t pid, struct tree_process 
 			t->count * 2 > FORGET_LEAST ? t->count * 2 : FORGET_LEAST;
 	}
 	if (t->count >= MOST_PROCESSES) {
-		t->dropped++;
+		t->beyond++;
 		return NULL;
 	}
 	p = xcalloc(1, sizeof(*p));
@@ -285,6 +286,24 @@ void tree_mark_ours(struct tree *t)
 			continue;
 		p->ours = true;
 		p->parent->ours = true;
+	}
+}
+
+void tree_note_ends(struct tree *t)
+{
+	for (size_t i = 0; i < t->count; i++) {
+		struct tree_process *p = t->list[i];
+		struct proc_stat st;
+
+		if (p->state != TREE_SEEN)
+			continue;
+		/* A task may be about to say hello, to nobody. */
+		if (!tree_read(p, &st))
+			p->state = TREE_GONE;
+		else if (strcmp(st.comm, "pystack") == 0)
+			tree_set_ours(t, p->pid);
+		else if (p->found != TREE_NO_PYTHON)
+			proc_describe(p->pid, p->what, sizeof(p->what));
 	}
 }
 

@@ -21,6 +21,13 @@ struct follow;
 #define TREE_STEP_NS     5000000
 #define TREE_STEP_MAX_NS 1000000000
 
+/* What a look into a process's program has shown. */
+enum tree_found {
+	TREE_UNSEEN = 0, /* not looked into yet */
+	TREE_NO_PYTHON,
+	TREE_PYTHON, /* or one that is starting */
+};
+
 enum tree_state {
 	TREE_SEEN,     /* to be looked into, again and again: it may become a Python */
 	TREE_FOLLOWED, /* recorded; follow is set */
@@ -34,30 +41,32 @@ struct tree_process {
 	struct tree_process *parent; /* NULL of the first */
 	enum tree_state state;
 	struct follow *follow;
-	uint32_t segment;  /* its last, 0: none */
-	enum file_why why; /* how its next image will have come */
-	int64_t seen_ns;   /* first seen */
-	int64_t image_ns;  /* its program first seen */
-	int64_t loaded_ns; /* the preload library was seen to have run in it */
-	int64_t look_ns;   /* to be looked into next */
-	uint64_t mark;     /* proc_image_mark() when a Python was found in it */
-	int64_t step_ns;   /* between two looks */
-	unsigned tries;    /* attaching failed so often */
-	unsigned children; /* so many were seen */
-	bool brief;        /* only the kernel's news told of it */
-	bool reused;       /* it has ended, and a stranger has its number */
-	bool filtered;     /* a seccomp filter has killed its task */
-	bool ours;         /* a sampler task, not to be counted */
-	bool needed;       /* for tree.c */
-	char what[48];     /* its command line, cut */
-	char reason[256];  /* why it is not followed; "" none */
+	uint32_t segment;      /* its last, 0: none */
+	enum file_why why;     /* how its next image will have come */
+	int64_t seen_ns;       /* first seen */
+	int64_t image_ns;      /* its program first seen */
+	int64_t loaded_ns;     /* the preload library was seen to have run in it */
+	int64_t look_ns;       /* to be looked into next */
+	uint64_t mark;         /* proc_image_mark() when a Python was found in it */
+	int64_t step_ns;       /* between two looks */
+	unsigned tries;        /* attaching failed so often */
+	unsigned children;     /* so many were seen */
+	bool brief;            /* only the kernel's news told of it */
+	enum tree_found found; /* in its present program */
+	bool reused;           /* it has ended, and a stranger has its number */
+	bool filtered;         /* a seccomp filter has killed its task */
+	bool ours;             /* a sampler task, not to be counted */
+	bool needed;           /* for tree.c */
+	char what[48];         /* its command line, cut */
+	char reason[256];      /* why it is not followed; "" none */
 };
 
 struct tree {
 	struct tree_process **list; /* in the order seen; parents before children */
 	size_t count, capacity;
-	size_t dropped; /* ended, and of no interest any more */
-	size_t brief;   /* likewise, but never seen alive */
+	size_t dropped; /* ended, without Python, and of no interest any more */
+	size_t brief;   /* likewise, but never looked into */
+	size_t beyond;  /* more than can be known */
 	size_t forget_at;
 	uint64_t last_pid;
 	int64_t scanned_ns, scan_took_ns;
@@ -99,6 +108,9 @@ void tree_set_ours(struct tree *t, pid_t task);
 
 /* Mark what was surely made by sampler tasks of forked processes that ended at once. */
 void tree_mark_ours(struct tree *t);
+
+/* The recording ends: which of them have ended until now? */
+void tree_note_ends(struct tree *t);
 
 /* Is there a process that is new enough to become a Python yet? */
 bool tree_expects(const struct tree *t);

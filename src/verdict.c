@@ -251,8 +251,13 @@ bool verdict_state(const struct look *l, struct verdict *ret)
 		return true;
 	}
 	if (l->task != 0) {
+		char by[64] = "";
+
+		if (l->recorder != 0)
+			(void)snprintf(
+				by, sizeof(by), "process %d, ", (int)l->recorder);
 		refuse(ret, "recorded", "no: recorded",
-			"it is being recorded already (by sampler task %d)",
+			"it is being recorded already (by %ssampler task %d)", by,
 			(int)l->task);
 		fix_words(ret, "end that recording first");
 		return true;

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/buf.h"
+#include "base/number.h"
 #include "base/parse.h"
 #include "base/xalloc.h"
 #include "copy-text.h"
@@ -23,11 +24,6 @@ struct sums {
 static double seconds(uint64_t ns)
 {
 	return (double)ns / 1e9;
-}
-
-static double hertz(uint64_t ns)
-{
-	return ns != 0 ? 1e9 / (double)ns : 0;
 }
 
 /* Of a task nothing is told that only a thread does and that did not happen. */
@@ -131,15 +127,15 @@ static void print_rates(const struct model_segment *s)
 		printf("# rate: as fast as it went, %.3f s\n", seconds(s->ticks_ns));
 		return;
 	}
-	printf("# rate: %.4g Hz for %.3f s", hertz(s->interval_ns),
+	printf("# rate: %s Hz for %.3f s", number_rate(s->interval_ns).text,
 		seconds(s->ticks_ns - s->limited_ns));
 	if (limit != NULL)
 		(void)parse_number(limit, UINT32_MAX, &ppm);
 	if (s->limited_ns != 0)
-		printf("; less, down to %.4g Hz, for %.3f s: more would have cost over "
-		       "%.4g%% of the program's CPU",
-			hertz(s->longest_ns), seconds(s->limited_ns),
-			(double)ppm / 1e4);
+		printf("; less, down to %s Hz, for %.3f s: more would have cost over "
+		       "%s%% of the program's CPU",
+			number_rate(s->longest_ns).text, seconds(s->limited_ns),
+			number_plain((double)ppm / 1e4, 4).text);
 	printf("\n");
 }
 

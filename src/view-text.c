@@ -9,6 +9,8 @@
 
 #include "base/buf.h"
 #include "base/hash.h"
+#include "base/number.h"
+#include "base/parse.h"
 #include "base/str.h"
 #include "base/xalloc.h"
 #include "frame-text.h"
@@ -165,15 +167,28 @@ static void print_rate(const struct model_segment *s)
 		printf("as fast as it went");
 		return;
 	}
-	printf("%.4g Hz", s->interval_ns != 0 ? 1e9 / (double)s->interval_ns : 0);
+	printf("%s Hz", number_rate(s->interval_ns).text);
 	if ((s->flags & FILE_SEGMENT_ADAPTIVE) != 0 && stratum > s->interval_ns)
-		printf(" lowered to %.4g Hz for the overhead limit",
-			1e9 / (double)stratum);
+		printf(" lowered to %s Hz for the overhead limit",
+			number_rate(stratum).text);
 	if ((s->flags & FILE_SEGMENT_ONCPU) != 0)
 		printf(", of running threads alone");
 	if (model_attribute(s, "max-threads") != NULL)
 		printf(", of at most %s threads at a time",
 			model_attribute(s, "max-threads"));
+}
+
+static void print_overhead_limit(const struct model_segment *s, const char *value)
+{
+	uint64_t ppm;
+
+	if (value != NULL && parse_number(value, UINT32_MAX, &ppm) == 0)
+		printf("#   overhead-limit: %s%% of the program's CPU\n",
+			number_plain((double)ppm / 1e4, 4).text);
+	else if ((s->flags & FILE_SEGMENT_ADAPTIVE) == 0)
+		printf("#   overhead-limit: none (%s)\n",
+			(s->flags & FILE_SEGMENT_SPIN) != 0 ? "-F max"
+							    : "--no-adaptive");
 }
 
 static void print_segment_more(const struct model_segment *s)
@@ -184,11 +199,13 @@ static void print_segment_more(const struct model_segment *s)
 	for (size_t i = 0; i < sizeof(shown) / sizeof(shown[0]); i++) {
 		const char *value = model_attribute(s, shown[i]);
 
-		if (value == NULL)
+		if (strcmp(shown[i], "overhead-limit") == 0)
+			print_overhead_limit(s, value);
+		if (value == NULL || strcmp(shown[i], "overhead-limit") == 0)
 			continue;
 		printf("#   %-14s: ", shown[i]);
 		print_clean(value);
-		printf("%s\n", strcmp(shown[i], "overhead-limit") == 0 ? " ppm" : "");
+		printf("\n");
 	}
 	printf("#   %-14s: ", "end");
 	view_end(s);

@@ -10,6 +10,9 @@
 #include <unistd.h>
 
 #include "base/xalloc.h"
+#include "file/reader.h"
+
+enum { NOTHING_BYTES = 4096 /* a recording of nothing is smaller by far */ };
 
 int place_open(const char *path, int64_t owner, int64_t group, char **ret_name,
 	struct err *err)
@@ -33,12 +36,34 @@ int place_open(const char *path, int64_t owner, int64_t group, char **ret_name,
 	return fd;
 }
 
+/* A recording to which no process came, and that is over: the file of another recorder
+ * that is at work may have one yet. */
+static bool has_nothing(const char *path, const struct stat *st)
+{
+	struct file_reader *reader;
+	struct file_record record;
+	struct err ignored;
+	enum file_event event;
+	bool segments = false;
+
+	if (!S_ISREG(st->st_mode) || st->st_size > NOTHING_BYTES ||
+		file_reader_open(path, &reader, &ignored) != 0)
+		return false;
+	while ((event = file_reader_next(reader, &record)) != FILE_EVENT_END)
+		segments |= event == FILE_EVENT_RECORD && record.type == FILE_SEGMENT;
+	bool nothing = !segments && file_reader_complete(reader) &&
+		       file_reader_damage(reader) == NULL;
+
+	file_reader_free(reader);
+	return nothing;
+}
+
 int place_publish(const char *name, const char *path, struct err *err)
 {
 	_cleanup_free_ char *old = xasprintf("%s.old", path);
 	struct stat st;
 
-	if (lstat(path, &st) == 0 && rename(path, old) != 0)
+	if (lstat(path, &st) == 0 && !has_nothing(path, &st) && rename(path, old) != 0)
 		return err_set(err, -errno, "%s: cannot be kept as %s: %s", path, old,
 			strerror(errno));
 	if (rename(name, path) != 0)

@@ -18,7 +18,8 @@
 int place_open(const char *path, int64_t owner, int64_t group, char **ret_name,
 	struct err *err);
 
-/* Give the file its place; what had it before is kept as path.old. */
+/* Give the file its place; what had it before is kept as path.old, unless it is a
+ * recording of nothing, which is to cost nobody the one that is kept. */
 int place_publish(const char *name, const char *path, struct err *err);
 
 /* Rename a file, replacing nothing: -EEXIST when there is something at `to`. */

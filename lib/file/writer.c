@@ -62,7 +62,7 @@ struct file_writer {
 	uint32_t epoch;
 	uint64_t from_real_ns, to_real_ns;
 	size_t pending; /* bytes of runs, about */
-	uint64_t sample_count;
+	uint64_t sample_count, written_count;
 
 	struct buf definitions, ticks, samples, record, raw;
 
@@ -838,6 +838,7 @@ int file_writer_flush(struct file_writer *w, struct err *err)
 		w->failed = r;
 		return err_set(err, r, "%s", err_name(r));
 	}
+	w->written_count = w->sample_count;
 	if (w->string_count > EPOCH_STRINGS ||
 		w->string_bytes.size > EPOCH_STRING_BYTES ||
 		w->function_count > EPOCH_FUNCTIONS || w->node_count > EPOCH_NODES)
@@ -853,6 +854,11 @@ uint64_t file_writer_size(const struct file_writer *w)
 uint64_t file_writer_samples(const struct file_writer *w)
 {
 	return w->sample_count;
+}
+
+uint64_t file_writer_written(const struct file_writer *w)
+{
+	return w->written_count;
 }
 
 bool file_writer_should_flush(const struct file_writer *w)

@@ -102,6 +102,9 @@ uint64_t file_writer_size(const struct file_writer *w);
 /* Ticks of all runs so far. */
 uint64_t file_writer_samples(const struct file_writer *w);
 
+/* Of these, those that are in the file: after a failure the others never will be. */
+uint64_t file_writer_written(const struct file_writer *w);
+
 /*
  * Flush, write the end chunk, sync and close.  Returns the first failure of all that
  * was done; only the sums above may still be asked for.

@@ -894,6 +894,18 @@ static int own_filters(enum core_isolation isolation, uint32_t *ret_avoid)
 	return count;
 }
 
+static int refuse_second(pid_t pid, pid_t task, struct err *err)
+{
+	pid_t recorder = inject_find_recorder(pid, task);
+
+	if (recorder == 0)
+		return err_set(err, -E_REFUSED,
+			"it is already being recorded (by sampler task %d)", (int)task);
+	return err_set(err, -E_REFUSED,
+		"it is already being recorded (by process %d, sampler task %d)",
+		(int)recorder, (int)task);
+}
+
 int inject_start(pid_t pid, uint64_t image_mark, unsigned flags,
 	struct inject_task *ret_task, struct err *err)
 {
@@ -920,9 +932,7 @@ int inject_start(pid_t pid, uint64_t image_mark, unsigned flags,
 	pid_t other = inject_find_task(pid);
 
 	if (other != 0)
-		return err_set(err, -E_REFUSED,
-			"it is already being recorded (by sampler task %d)",
-			(int)other);
+		return refuse_second(pid, other, err);
 	if ((flags & INJECT_DESCENDANT) != 0)
 		t.own_filters = j.search.own_filters = own_filters(
 			isolation == CORE_ISOLATION_THREAD ? CORE_ISOLATION_THREAD
@@ -1078,5 +1088,41 @@ pid_t inject_find_task(pid_t pid)
 		if (proc_share_memory(pid, tasks.id[i]))
 			found = tasks.id[i];
 	proc_ids_done(&tasks);
+	return found;
+}
+
+static bool maps_inode(pid_t pid, const struct stat *ring)
+{
+	struct proc_maps maps;
+	struct err ignored;
+	bool found = false;
+
+	if (proc_maps_read(pid, &maps, &ignored) != 0)
+		return false;
+	for (size_t i = 0; i < maps.count && !found; i++)
+		found = maps.map[i].inode == ring->st_ino &&
+			strncmp(maps.map[i].path, RING_PATH, sizeof(RING_PATH) - 1) ==
+				0;
+	proc_maps_done(&maps);
+	return found;
+}
+
+pid_t inject_find_recorder(pid_t pid, pid_t task)
+{
+	struct proc_ids all;
+	struct stat ring;
+	pid_t found = 0;
+	char path[64];
+
+	if ((!holds_ring(task, task, path, sizeof(path)) &&
+		    !holds_ring(pid, task, path, sizeof(path))) ||
+		stat(path, &ring) != 0 || sampler_tasks(&all) != 0)
+		return 0;
+	/* A task has its ring at descriptor 0, a recorder does not. */
+	for (size_t i = 0; i < all.count && found == 0; i++)
+		if (!holds_ring(all.id[i], all.id[i], path, sizeof(path)) &&
+			maps_inode(all.id[i], &ring))
+			found = all.id[i];
+	proc_ids_done(&all);
 	return found;
 }

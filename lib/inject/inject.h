@@ -91,4 +91,8 @@ void inject_abandon(struct inject_task *t);
 pid_t inject_find_task(pid_t pid);
 pid_t inject_find_thread(pid_t pid); /* a thread of it alone */
 
+/* The process that reads the ring of that task, or thread, of process pid; 0 when it is
+ * not to be seen from here. */
+pid_t inject_find_recorder(pid_t pid, pid_t task);
+
 #endif

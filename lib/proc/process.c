@@ -285,12 +285,22 @@ void proc_describe(pid_t pid, char *text, size_t size)
 		return;
 	text[0] = '\0';
 	if (proc_cmdline_read(pid, &words) == 0 && words.size != 0) {
-		size_t n = 0;
+		size_t n = words.size;
 
-		for (size_t i = 0; i < words.size && n + 1 < size; i++)
-			text[n++] = is_control(words.data[i]) ? ' ' : words.data[i];
-		while (n != 0 && text[n - 1] == ' ')
+		while (n != 0 &&
+			(is_control(words.data[n - 1]) || words.data[n - 1] == ' '))
 			n--;
+		bool cut = n >= size;
+
+		if (cut)
+			n = size > 1 ? size - 2 : 0;
+		/* Not within a character. */
+		while (cut && n != 0 && ((unsigned char)words.data[n] & 0xc0) == 0x80)
+			n--;
+		for (size_t i = 0; i < n; i++)
+			text[i] = is_control(words.data[i]) ? ' ' : words.data[i];
+		if (cut && size > 1)
+			text[n++] = '~';
 		text[n] = '\0';
 	} else if (proc_stat_read(pid, 0, &st) == 0) {
 		(void)snprintf(text, size, "[%s]", st.comm);

@@ -77,7 +77,8 @@ void proc_status_parse(const char *text, struct proc_status *ret);
 int proc_cmdline_read(pid_t pid, struct buf *b);
 
 /* The command line with blanks between the words and for control characters, cut to
- * size; the name in brackets when there is none, as for kernel threads and zombies. */
+ * size, where it then ends in '~'; the name in brackets when there is none, as for
+ * kernel threads and zombies. */
 void proc_describe(pid_t pid, char *text, size_t size);
 
 /* Where /proc/PID/exe leads; owned, NULL when it cannot be read. */

@@ -179,9 +179,10 @@ END
     start_attached "$program"
     verdict_is "$program" recorded
     task=$(fact 'process"]["sampler_task')
+    [ "$(fact 'process"]["recorder')" = "$started_pid" ]
     [ "$(cat "/proc/$task/comm")" = pystack ]
     run -125 doctor "$program"
-    [[ $(check_of problem state) == "it is being recorded already (by sampler task $task); do: end that recording first" ]]
+    [[ $(check_of problem state) == "it is being recorded already (by process $started_pid, sampler task $task); do: end that recording first" ]]
     run -125 doctor "$task"
     [[ ${lines[-1]} == *"it is the sampler task of process $program, which is being recorded" ]]
     run -125 doctor "$started_pid"
@@ -522,8 +523,11 @@ END
     [[ $(check_of problem test-start) == "there is no 'python3' to be run"* ]]
     run -125 doctor --self-test=false
     [ "$(check_of problem test-start)" = "false ends at once" ]
-    # What can be recorded does not depend on it.
-    [[ ${lines[-1]} == "ok       record"* ]]
+    [[ ${lines[-1]} == "problem  record        the self-test failed, see the problems above; but for it, programs that pystack starts can be recorded"* ]]
+    idle
+    wait_until "$DEADLINE" verdict_is "$started_pid" yes
+    run -125 doctor --self-test=false "$started_pid"
+    [ "${lines[-1]}" = "problem  record        the self-test failed, see the problems above; but for it, process $started_pid can be recorded" ]
     [ "$(left_of_self_test)" = "" ]
     local old
     for old in "$(pyenv root 2>/dev/null)"/versions/3.7.*/bin/python3; do
@@ -542,6 +546,7 @@ END
     run -125 "$PYTHON" "$apps/without-calls.py" $ptrace "$PYSTACK" doctor --self-test="$PYTHON"
     [[ $(check_of problem test-attach) == *"not permitted"* ]]
     [[ $(check_of ok test-left) == "nothing: "* ]]
+    [[ ${lines[-1]} == "problem  record        the self-test failed, "*"can be recorded; running ones cannot" ]]
     # What it starts can be recorded, and is.
     [[ $(check_of ok test-spawn) == "started by record, "* ]]
     [ -z "$(left_of_self_test)" ]

@@ -52,6 +52,21 @@ rest()'
     <module> (<string>:4)') -
 }
 
+@test "in another pid namespace: the numbers and states are those of this one" {
+    requires root
+    unshare --pid --fork --mount-proc true 2>/dev/null || skip "no pid namespace to be had"
+    rm -f ready stop
+    start unshare --pid --fork --kill-child --mount-proc "$PYTHON" "$apps/busy.py"
+    wait_until "$DEADLINE" test -s ready
+    local program
+    program=$(pgrep -P "$started_pid")
+    wait_until "$DEADLINE" dump_until "$program" '"waiter", waiting'
+    grep -Eqx "Thread $program \"MainThread\", (running|waiting)(, holds the GIL)?(, changing .*)?" dumped
+    # The other one is a thread of the process here, too.
+    [ -d "/proc/$program/task/$(sed -n 's/^Thread \([0-9]*\) "waiter".*/\1/p' dumped)" ]
+    touch stop
+}
+
 @test "the program is not disturbed, and keeps nothing" {
     start_app busy.py 4
     local n pid=$started_pid

@@ -136,7 +136,7 @@ make_recording() {
 
 # The number of samples that the last line of a recording tells, from a file.
 samples_told() { # file
-    sed -n 's/^\[ pystack record: .*(\([0-9]*\) samples, .*) \]$/\1/p' "$1"
+    sed -n 's/^\[ pystack record: .*(\([0-9]*\) samples*, .*) \]$/\1/p' "$1"
 }
 
 # Do two numbers differ by no more than this?

@@ -3,7 +3,7 @@
 load helpers
 
 # A line that ends every recording.
-end_line='^\[ pystack record: wrote [0-9.]+ MB .* \([0-9]+ samples, [0-9]+ process(es)?, [0-9]+ threads?, [0-9]+ lost, [0-9]+ approximate, [0-9]+ late(, [0-9]+ (truncated|unreadable|missed))*(, [0-9.e+-]+ s parked)?, overhead [0-9.]+% of a core\) \]$'
+end_line='^\[ pystack record: wrote [0-9.]+ MB .* \([0-9]+ samples?, [0-9]+ process(es)?, [0-9]+ threads?, [0-9]+ lost, [0-9]+ approximate, [0-9]+ late(, [0-9]+ (truncated|unreadable|missed))*(, [0-9.]+ s parked)?, overhead [0-9.]+% of a core\) \]$'
 
 record() {
     "$PYSTACK" record "$@"
@@ -187,9 +187,40 @@ except ChildProcessError:
     "$PYSTACK" report -i pystack.data.old | grep -q '# two$'
     [ "$(ls)" = "pystack.data
 pystack.data.old" ]
+    ln -s nowhere other
     record -q -o other -- true
-    record -q -o other -- true
-    [ -e other.old ]
+    [ "$(readlink other.old)" = nowhere ]
+    echo foreign > third
+    record -q -o third -- true
+    [ "$(cat third.old)" = foreign ]
+}
+
+@test "slips do not cost the recording before them" {
+    local how
+    for how in "" --switch-output --overwrite; do
+        # shellcheck disable=SC2086
+        record -q $how -- "$PYTHON" -c 'import time; time.sleep(0.3) # good'
+        # No Python comes from these: the second one replaces the first.
+        run -0 record -q -- true
+        run -0 record -q -- true
+        [ "$(ls pystack.data*)" = "pystack.data
+pystack.data.old" ] || [ "$how" = --switch-output ]
+        "$PYSTACK" report | grep -q 'no Python process was recorded'
+        [ "$how" = --switch-output ] || "$PYSTACK" report -i pystack.data.old | grep -q '# good$'
+        rm pystack.data*
+    done
+}
+
+@test "the file of a recorder at work is kept, though nothing is in it yet" {
+    rm -f go
+    start "$PYSTACK" record -q -- sh -c 'until [ -e go ]; do sleep 0.1; done; exec "$0" -c "import time; time.sleep(0.3) # late"' "$PYTHON"
+    local first=$started_pid
+    wait_until "$DEADLINE" test -e pystack.data
+    record -q -- true
+    touch go
+    wait_for "$first"
+    [ "$status" = 0 ]
+    "$PYSTACK" report -i pystack.data.old | grep -q '# late$'
 }
 
 @test "only the owner can read the file" {
@@ -206,6 +237,15 @@ pystack.data.old" ]
     run -129 record -F nonsense true
     [ "$(ls)" = pystack.data ]
     "$PYSTACK" report | grep -q '# kept$'
+}
+
+@test "standard output that is a terminal takes no recording" {
+    requires script
+    run on_terminal sh -c '"$0" record -o - -- touch started; echo "status $?"' "$PYSTACK"
+    [ "${#lines[@]}" = 2 ]
+    [[ ${lines[0]} == "pystack: record: standard output is a terminal, which takes no recording; "*"; see 'pystack record --help'" ]]
+    [ "${lines[1]}" = 'status 129' ]
+    [ ! -e started ]
 }
 
 @test "-o names a file, a folder is refused" {
@@ -312,6 +352,55 @@ status 6" ]
     grep -qx 'pystack: record: full.data: No space left on device; what was recorded until now is kept, the program goes on' err
     run -0 --separate-stderr "$PYSTACK" report -i full.data
     [[ $output == *"not closed: still being written, or cut off"* ]]
+    # The end line tells what is in the file, and what is not.
+    tells_what_is_written err full.data
+    # Here the header alone fits.
+    [ "$(samples_told err)" = 0 ]
+    [[ $output == *"The file has no samples: it is still being written, or was cut off"* ]]
+}
+
+# Do the samples that the last line tells agree with the file, and is the rest told?
+tells_what_is_written() { # messages file
+    local told
+    told=$(samples_told "$1")
+    grep -Eq '^\[ pystack record: .* [0-9]+ late, [1-9][0-9]* not written' "$1" &&
+        [ "$told" = "$("$PYSTACK" script -i "$2" --format jsonl | "$PYTHON" -c '
+import json, sys
+print(sum(s["ticks"] for s in map(json.loads, sys.stdin) if s["type"] == "sample"))')" ]
+}
+
+@test "a disk that fills up: the samples that are told are those in the file" {
+    requires tmpfs
+    mkdir small
+    cat > in-small <<-'END'
+	mount -t tmpfs -o size=64k tmpfs small && cd small
+	status=0
+	"$PYSTACK" record "$@" -z 1 -F 2k --no-adaptive -o full.data || status=$?
+	echo "status $status"
+	cp full.data* ..
+	END
+    cat > app.py <<-'END'
+	import os, random, time
+	def step(n):
+	    if n:
+	        step(n - 1) if random.random() < 0.5 else other(n - 1)
+	def other(n):
+	    step(n)
+	open("ready", "w").write("ready")
+	end = time.time() + 60
+	while time.time() < end and not os.path.exists("stop"):
+	    step(random.randrange(60))
+	END
+    rm -f ready stop
+    start "$PYTHON" app.py
+    wait_until "$DEADLINE" test -s ready
+    run -0 --separate-stderr unshare -m bash in-small -p "$started_pid"
+    [ "$output" = "status 1" ]
+    echo "$stderr" > err
+    grep -q 'full.data: No space left on device; what was recorded until now is kept' err
+    tells_what_is_written err full.data
+    [ "$(samples_told err)" -gt 0 ]
+    touch stop
 }
 
 @test "no room even for the header: 125, and nothing is started" {
@@ -346,7 +435,10 @@ status 6" ]
 	-d 2m
 	--duration=1h
 	--max-stack=1
+	--count=4294967295
 	--max-stack=4096
+	--max-threads=1
+	--max-threads=8192
 	--overhead-limit=0.01
 	--overhead-limit=100
 	--no-adaptive
@@ -377,6 +469,8 @@ status 6" ]
 	count -5
 	count abc
 	count 10parsecs
+	count 4294967296
+	count 99999999999999999999
 	duration 0
 	duration -1
 	duration abc
@@ -385,6 +479,11 @@ status 6" ]
 	max-stack 4097
 	max-stack 1.5
 	max-stack x
+	max-threads 0
+	max-threads -1
+	max-threads 8193
+	max-threads abc
+	max-threads 1.5
 	overhead-limit 0
 	overhead-limit 101
 	overhead-limit -1
@@ -407,6 +506,7 @@ status 6" ]
 	pid 99999999999
 	END
     run -129 record --freq= -- touch started
+    run -129 record --max-threads= -- touch started
     run -129 record --pid= -- touch started
     run -129 record --warmup= -- touch started
     [ ! -e started ]
@@ -447,6 +547,27 @@ status 6" ]
     [ ! -e started ]
 }
 
+@test "a limit where the rate is held, or as high as can be, is refused" {
+    local options
+    while read -r options; do
+        # shellcheck disable=SC2086
+        run -129 --separate-stderr record $options -- touch started
+        options=$(sed 's/=5//; s/ / and /' <<< "$options")
+        [ "$stderr" = "pystack: record: options $options exclude each other; see 'pystack record --help'" ]
+    done <<-'END'
+	--freq=max --adaptive
+	--freq=max --overhead-limit=5
+	--no-adaptive --overhead-limit=5
+	END
+    run -129 record -F max --no-adaptive --overhead-limit=5 -- touch started
+    run -129 record --overhead-limit=5 --adaptive --no-adaptive -- touch started
+    [ ! -e started ]
+    # The last one counts.
+    run -0 record --overhead-limit=5 --no-adaptive --adaptive -- true
+    run -0 record -F max --no-adaptive -- true
+    run -0 record -F max --overhead-limit=5 -F 100 -- true
+}
+
 @test "-F max says what it does" {
     run -0 --separate-stderr record -F max -- "$PYTHON" -c 'import time; time.sleep(0.2)'
     [[ ${stderr_lines[0]} == "pystack: record: -F max keeps a core busy"* ]]
@@ -462,6 +583,48 @@ status 6" ]
     # A bare number is in microseconds.
     record -q -c 5000 -- "$PYTHON" -c 'import time; time.sleep(0.1)'
     "$PYSTACK" report --header-only | grep -q ', 200 Hz'
+}
+
+one_sample() {
+    record -c 200ms -- "$PYTHON" -c 'import time; time.sleep(0.25)' 2> messages
+    grep -q '(1 sample, 1 process, 1 thread, ' messages
+}
+
+@test "of one there is no plural" {
+    wait_until "$DEADLINE" one_sample
+    ! grep -q '(1 samples' messages || false
+}
+
+@test "rates are written as people write them" {
+    local rate
+    for rate in 10000 12345 0.9; do
+        run -0 --separate-stderr record -F "$rate" --no-adaptive -- "$PYTHON" -c \
+            'import time; time.sleep(0.1)'
+        "$PYSTACK" report --header-only | grep -q ", $rate Hz\$"
+    done
+    start_app busy.py
+    start_attached "$started_pid" -F 10k -d 1
+    grep -q ', at 10000 Hz; Ctrl-C ends it$' messages
+    wait_for "$started_pid"
+    touch stop
+    run -0 "$PYSTACK" report --header-only
+    [[ $output =~ ", 10000 Hz lowered to "[0-9.]+" Hz for the overhead limit" ]]
+    run -0 "$PYSTACK" report --stats
+    [[ $output =~ "# rate: 10000 Hz for "[0-9.]+" s; less, down to "[0-9.]+" Hz, for " ]]
+    run -0 --separate-stderr record -c 1111111ms -- "$PYTHON" -c pass
+    [[ $stderr == *", and ticks are 1111111 ms apart"* ]]
+}
+
+@test "the header tells the limit of the overhead, or that there is none" {
+    local app='import time; time.sleep(0.1)'
+    record -q -- "$PYTHON" -c "$app"
+    "$PYSTACK" report --header-only | grep -qx "#   overhead-limit: 1% of the program's CPU"
+    record -q --overhead-limit=0.05 -- "$PYTHON" -c "$app"
+    "$PYSTACK" report --header-only | grep -qx "#   overhead-limit: 0.05% of the program's CPU"
+    record -q --no-adaptive -- "$PYTHON" -c "$app"
+    "$PYSTACK" report --header-only | grep -qx '#   overhead-limit: none (--no-adaptive)'
+    record -q -F max -- "$PYTHON" -c "$app"
+    "$PYSTACK" report --header-only | grep -qx '#   overhead-limit: none (-F max)'
 }
 
 @test "--max-stack keeps the leaf's side" {
@@ -534,9 +697,22 @@ sys.exit(5)'
 import subprocess, sys
 for n in range(2):
     subprocess.run(["sleep", "1"], check=True)
+subprocess.run(["/bin/sh", "-c", "sleep 1; true"], check=True)
 print("done")'
     [ "$output" = "done" ]
-    [ "${stderr_lines[1]}" = "pystack: record: 2 children not followed, as they run no Python (sleep 1, sleep 1)" ]
+    [ "${stderr_lines[1]}" = "pystack: record: 4 children not followed: without Python (sleep, sh)" ]
+    run -0 --separate-stderr record -- "$PYTHON" -c '
+import subprocess
+subprocess.run(["sleep", "1"], check=True)'
+    [ "${stderr_lines[1]}" = "pystack: record: 1 child not followed: without Python (sleep)" ]
+}
+
+@test "a long command line is cut with a mark" {
+    start_app busy.py "$(printf 'x%.0s' {1..100})"
+    start_attached "$started_pid" -d 0.1
+    wait_for "$started_pid"
+    grep -Eq "^pystack: record: recording process [0-9]+ \($PYTHON .*~\), CPython " messages
+    touch stop
 }
 
 @test "a program that executes another is left there" {
@@ -568,7 +744,7 @@ os.execv("/bin/sh", ["sh", "-c", "sleep 0.3; exit 4"])'
     run -0 --separate-stderr record -F 0.01 -- "$PYTHON" -c 'import time; time.sleep(0.1)'
     [[ ${stderr_lines[0]} =~ $end_line ]]
     [[ ${stderr_lines[0]} == *"(0 samples, 1 process, "* ]]
-    [[ ${stderr_lines[1]} == "pystack: record: no samples: the program ran for "*" ms, and ticks are 1e+05 ms apart" ]]
+    [[ ${stderr_lines[1]} == "pystack: record: no samples: the program ran for "*" ms, and ticks are 100000 ms apart" ]]
     run -0 --separate-stderr "$PYSTACK" report
     [[ $output == *"# The file has no samples: the program ended before the first tick"* ]]
     [ -z "$stderr" ]
@@ -663,7 +839,7 @@ attach_is_refused_by_version() {
     local program=$started_pid
     start_attached "$program" -o first
     run -125 --separate-stderr record -o second -p "$program"
-    [[ $stderr == "pystack: record: cannot record process $program: it is already being recorded (by sampler task "*")" ]]
+    [[ $stderr == "pystack: record: cannot record process $program: it is already being recorded (by process $started_pid, sampler task "*")" ]]
     [ ! -e second ]
     kill -INT "$started_pid"
     wait_for "$started_pid"

@@ -59,7 +59,7 @@ end_waiting() {
         start_waiting "$option"
         [ "$(cat pystack.data.old)" = before ]
         kill -USR2 "$started_pid"
-        wait_until "$DEADLINE" grep -q '^\[ pystack record: Dump pystack.data\.[0-9]\{16\}: [0-9.]* MB, [0-9]* samples, [0-9.]* s \]$' messages
+        wait_until "$DEADLINE" grep -q '^\[ pystack record: Dump pystack.data\.[0-9]\{16\}: [0-9.]* MB, [0-9]* samples*, [0-9.]* s \]$' messages
         list_parts
         [ "${#parts[@]}" = 1 ]
         "$PYSTACK" report -i "${parts[0]}" --header | grep -q ' end  *: goes on in another file$'
@@ -320,7 +320,7 @@ import resource, runpy, sys
 resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 runpy.run_path(sys.argv[0] if False else sys.argv.pop(1))' "$phases" \
         alpha alpha alpha alpha beta gamma kill:SIGSEGV
-    [[ $stderr == *"pystack: record: pystack.data has the last "*" s: "*" samples"* ]]
+    [[ $stderr == *"pystack: record: pystack.data has the last "*" s: "*" sample"* ]]
     "$check_parts" -l pystack.data > /dev/null || true
     [ "$(samples_of gamma pystack.data)" -gt 0 ]
     local old new

@@ -352,7 +352,7 @@ recorder_is_killed() { # python way
     wait_until 30 has_thread $program
     run "$PYSTACK" record -o g -p $program
     [ "$status" -eq 125 ]
-    [[ "$output" == *"already being recorded"* ]]
+    [[ "$output" == *"already being recorded (by process $recorder, sampler task "* ]]
     wait $recorder
     wait $program
     recorder= program=

@@ -112,7 +112,57 @@ each_tree() { # kind function processes
     grep -qx DONE out
     [ "$(processes_in f in_worker)" = 0 ]
     has_function f main
-    grep -q 'children not followed' err
+    # Nothing is said of what they run.
+    grep -Eqx 'pystack: record: [0-9]+ child(ren)? not followed: by --no-inherit' err
+}
+
+@test "--no-inherit, attached: children are not said to be without Python" {
+    record_by attach /usr/bin/python3 "$apps/tree.py" pool -- -i
+    [ "$(processes_in f in_worker)" = 0 ]
+    grep -Eqx 'pystack: record: [0-9]+ child(ren)? not followed: by --no-inherit' err
+}
+
+# Wherever the end meets one: not seen yet, about to say hello, or over.
+@test "a child that is met as the recording ends is not said to be without Python" {
+    local n
+    for n in {1..9}; do
+        record -d 0.$n -o f -- sh -c '
+            "$0" -c "import time; time.sleep(0.2)" &
+            for n in 1 2 3 4 5 6 7 8 9 10; do "$0" -c "import time; time.sleep(0.05)"; done
+            wait' /usr/bin/python3 2> err
+        ! grep -E 'without Python \([^)]*python' err || return 1
+    done
+}
+
+# The numbers that the program knows are others, and its end kills all that is in there.
+in_namespace() { # python
+    record -F 500 -o f -- unshare --mount --pid --fork --mount-proc \
+        "$1" "$apps/tree.py" fork > out 2> err || return
+    grep -qx DONE out || return
+    [ "$(processes_in f in_child)" = 1 ] || return
+    "$PYSTACK" script -i f --format jsonl | /usr/bin/python3 -c '
+import json, sys
+lines = [json.loads(line) for line in sys.stdin]
+segments = [l for l in lines if l["type"] == "segment"]
+assert [s["inner_pid"] for s in segments][0] == 1, segments
+assert [s["why"] for s in segments] == ["started", "forked"], segments
+ends = [l["end"] for l in lines if l["type"] == "stats"]
+assert ends == ["gone", "gone"], ends
+' || return
+    # Nobody was left out, and no task is taken for a process of the program.
+    [ "$(grep -vc '^\[ pystack record: .*, 2 processes, 2 threads, ' err)" = 0 ]
+}
+
+@test "a pid namespace of its own" {
+    requires_root
+    unshare --mount --pid --fork --mount-proc true 2> /dev/null || skip "no namespaces here"
+    local version path
+    while read -r version path; do
+        for _ in 1 2 3; do
+            run in_namespace "$path"
+            [ "$status" -eq 0 ] || { echo "$version: $output"; cat err; return 1; }
+        done
+    done < <(some_pythons)
 }
 
 # Without ptrace: what the preload library brings by itself.

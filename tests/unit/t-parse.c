@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Numbers as users write them. */
+/* Numbers as users write them, and as they are shown. */
 #include <errno.h>
 #include <string.h>
 
+#include "base/number.h"
 #include "base/parse.h"
 #include "tap.h"
 
@@ -313,8 +314,59 @@ static void test_sizes_or_durations(void)
 		sizeof(sizes_or_durations) / sizeof(sizes_or_durations[0]));
 }
 
+/* A rate that was asked for comes back as it was written. */
+static void test_rates_shown(void)
+{
+	static const char *const rates[] = { "10000", "12345", "50000", "49.5", "0.9",
+		"100", "97", "1000", "1", "333", "7777", "0.001" };
+	int64_t ns;
+
+	for (size_t i = 0; i < sizeof(rates) / sizeof(rates[0]); i++) {
+		tap_is(parse_rate(rates[i], &ns), 0, rates[i]);
+		tap_str(number_rate((uint64_t)ns).text, rates[i], "comes back");
+	}
+	/* The nearest interval of whole nanoseconds is that of 50 kHz. */
+	tap_is(parse_rate("49999.5", &ns), 0, "49999.5");
+	tap_str(number_rate((uint64_t)ns).text, "50000", "is what is done");
+	tap_str(number_rate(16940539).text, "59.03", "others have four digits");
+	tap_str(number_rate(3600000000007).text, "0.0002778", "also small ones");
+	tap_str(number_rate(1).text, "1000000000", "as fast as can be");
+	tap_str(number_rate(UINT64_MAX).text, "0", "as slow");
+	tap_str(number_rate(0).text, "0", "none");
+}
+
+static void test_numbers_shown(void)
+{
+	static const struct {
+		double value;
+		int digits;
+		const char *text;
+	} cases[] = {
+		{ 1111, 3, "1111" },
+		{ 49999.5, 6, "49999.5" },
+		{ 0.9, 3, "0.9" },
+		{ 59.031, 4, "59.03" },
+		{ 10, 3, "10" },
+		{ 0, 3, "0" },
+		{ 999.96, 4, "1000" },
+		{ 0.0123456, 3, "0.0123" },
+		{ 1e-12, 3, "0" },
+		{ 1, 4, "1" },
+		{ 100, 4, "100" },
+		{ -2.5, 3, "-2.5" },
+		{ 1e30, 3, "1000000000000000019884624838656" },
+		{ 1e300, 3, "more" },
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+		tap_str(number_plain(cases[i].value, cases[i].digits).text,
+			cases[i].text, cases[i].text);
+}
+
 int main(void)
 {
+	test_rates_shown();
+	test_numbers_shown();
 	test_number();
 	test_small_numbers();
 	test_duration();

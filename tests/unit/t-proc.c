@@ -392,6 +392,7 @@ static void test_processes(void)
 	tap_ok(strstr(text, "t-proc") != NULL, "and its text");
 	proc_describe(getpid(), text, 4);
 	tap_is((int64_t)strlen(text), 3, "cut to what there is room for");
+	tap_is(text[2], '~', "and marked");
 	text[0] = 'x';
 	proc_describe(getpid(), text, 0);
 	tap_is(text[0], 'x', "or to nothing");
