@@ -22,6 +22,7 @@ core_sources = \
 	lib/core/pages.c \
 	lib/core/runs.c \
 	lib/core/sample.c \
+	lib/core/standing.c \
 	lib/core/strata.c \
 	lib/core/task.c \
 	lib/core/threads.c \

@@ -171,9 +171,10 @@ static void say_timers(const struct recorder *r)
 	const uint64_t *c = r->stats.counters;
 
 	if (r->stats.timer_blocked != 0)
-		msg_info("CPU timers: %llu thread%s had none, as they block SIGURG",
+		msg_info("CPU timers: %llu thread%s had none, as %s SIGURG",
 			(unsigned long long)r->stats.timer_blocked,
-			r->stats.timer_blocked == 1 ? "" : "s");
+			r->stats.timer_blocked == 1 ? "" : "s",
+			r->stats.timer_blocked == 1 ? "it blocks" : "they block");
 	unsigned long long lost = c[RING_TIMER_LOST], all = lost;
 
 	all += c[RING_TIMER_SAMPLES] + c[RING_TIMER_OVERRUNS];
@@ -183,9 +184,10 @@ static void say_timers(const struct recorder *r)
 			lost, all);
 	if (c[RING_TIMER_INTERRUPTED] != 0)
 		msg_info(
-			"CPU timers: %llu system calls of the program may have said EINTR for "
+			"CPU timers: %llu system call%s of the program may have said EINTR for "
 			"them, as it was stopped and went on (see pystack-record(1))",
-			(unsigned long long)c[RING_TIMER_INTERRUPTED]);
+			(unsigned long long)c[RING_TIMER_INTERRUPTED],
+			c[RING_TIMER_INTERRUPTED] == 1 ? "" : "s");
 }
 
 void rec_say_end(struct recorder *r)

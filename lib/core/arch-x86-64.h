@@ -97,8 +97,11 @@ static inline uint64_t arch_stack_pointer(void)
 
 enum {
 	ARCH_CALL_BYTES = 2, /* of the instruction that makes a system call */
+	ARCH_CONTEXT_RSI = 5 + 9,
 	ARCH_CONTEXT_RAX = 5 + 13,
+	ARCH_CONTEXT_RCX = 5 + 14,
 	ARCH_CONTEXT_RIP = 5 + 16,
+	ARCH_CONTEXT_MASK = 5 + 32,
 };
 
 static inline uint64_t arch_behind_eintr(const void *context)
@@ -106,6 +109,38 @@ static inline uint64_t arch_behind_eintr(const void *context)
 	const uint64_t *words = context;
 
 	return words[ARCH_CONTEXT_RAX] == (uint64_t)-4 ? words[ARCH_CONTEXT_RIP] : 0;
+}
+
+/* rcx is where it would have gone on, had the call not been set up to be made again. */
+static inline uint64_t arch_call_again(const void *context)
+{
+	const uint64_t *words = context;
+	uint64_t at = words[ARCH_CONTEXT_RIP];
+
+	return words[ARCH_CONTEXT_RCX] == at + ARCH_CALL_BYTES ? at : 0;
+}
+
+static inline uint64_t arch_call_number(const void *context)
+{
+	return ((const uint64_t *)context)[ARCH_CONTEXT_RAX];
+}
+
+static inline uint64_t arch_call_second(const void *context)
+{
+	return ((const uint64_t *)context)[ARCH_CONTEXT_RSI];
+}
+
+static inline void arch_end_call(void *context, long result)
+{
+	uint64_t *words = context;
+
+	words[ARCH_CONTEXT_RIP] += ARCH_CALL_BYTES;
+	words[ARCH_CONTEXT_RAX] = (uint64_t)result;
+}
+
+static inline uint64_t arch_signal_mask(const void *context)
+{
+	return ((const uint64_t *)context)[ARCH_CONTEXT_MASK];
 }
 
 static inline bool arch_is_call(const uint8_t *bytes)

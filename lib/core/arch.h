@@ -32,6 +32,15 @@
  *   uint64_t arch_behind_eintr(const void *ucontext)
  *	Where a thread goes on whose registers say that a system call was interrupted;
  *	else 0.
+ *   uint64_t arch_call_again(const void *ucontext)
+ *	Where a thread goes on if that may be with a system call which the kernel has
+ *	set up to be made again; else 0.  Its number and second argument:
+ *   uint64_t arch_call_number(const void *ucontext)
+ *   uint64_t arch_call_second(const void *ucontext)
+ *   void arch_end_call(void *ucontext, long result)
+ *	Let it go on behind that call, as if it had ended.
+ *   uint64_t arch_signal_mask(const void *ucontext)
+ *	The signals that are blocked in it, 1 << (number - 1).
  *   bool arch_is_call(const uint8_t *bytes)
  *	Do these ARCH_CALL_BYTES make a system call?
  *   void arch_pause(void)		a hint for a waiting loop

@@ -20,6 +20,7 @@
  *   cpu.c     CPU time and who runs without the GIL
  *   timer.c   CPU timers of threads
  *   timer-handler.c  what their signal does: runs in threads of the program
+ *   standing.c  which signals a thread blocks, which filters it has
  *   fault-*   guarded loads that fault
  *   copy.c    reading memory as a thread of the program: by system calls, or by loads
  *             with handlers in the program's table
@@ -131,7 +132,9 @@ struct thread {
 	bool brief; /* not of its kernel thread's beginning, and no checkpoint yet */
 
 	uint16_t timer; /* number of its buffer plus 1 (timer.c); 0: it has no timer */
-	bool timer_blocked; /* SIGURG was found to be blocked in it */
+	uint8_t timer_blocked; /* looks in a row that found SIGURG blocked in it */
+	uint8_t timer_open;    /* and then looks that did not */
+	bool timer_told;       /* counted as one that blocks it */
 };
 
 /* A GIL and what its ledger said last. */
@@ -579,8 +582,7 @@ struct timer_buffer *timers_buffer(struct core *c, uint32_t number);
 
 /* timer-handler.c, called in a thread of the program.  info: siginfo of a timer of
  * ours; context: the thread's ucontext. */
-long core_timer_handler(
-	const void *info, struct timer_state *state, const void *context);
+long core_timer_handler(const void *info, struct timer_state *state, void *context);
 /* The instruction that a word of a buffer stands for, as py_frame has it. */
 uint64_t timer_handler_instr(const struct py_layout *l, uint64_t code, uint32_t word);
 
@@ -667,8 +669,30 @@ int64_t cpu_of_program(struct core *c);
 int64_t cpu_since_window(struct core *c, int64_t since);
 /* When a thread began, clock ticks since boot; 0 when it cannot be read. */
 uint64_t cpu_start_ticks(struct core *c, uint32_t tid);
-/* The text of its status file; bytes, or not more than 0. */
+/* The text of its status file, and of that which tells the system call that it waits
+ * in; bytes, or not more than 0. */
 long cpu_status(struct core *c, uint32_t tid, char *text, size_t size);
+long cpu_call(struct core *c, uint32_t tid, char *text, size_t size);
+
+/* standing.c */
+enum mask {
+	MASK_OPEN,       /* the signal is not blocked */
+	MASK_SEEMS_OPEN, /* it is not, but who runs may be in a call with its own mask
+			  */
+	MASK_HIDDEN,     /* it waits in such a call: its mask is not to be seen */
+	MASK_BLOCKED,
+	MASK_PASSING, /* blocked by the C library, for some instructions */
+};
+
+struct standing {
+	enum mask mask;
+	bool pending;           /* the signal, for the process */
+	uint64_t mode, filters; /* of seccomp */
+	uint64_t queued;        /* signals and timers of the user, everywhere */
+};
+
+/* False when /proc does not tell. */
+RARE bool standing_of(struct core *c, uint32_t tid, int sig, struct standing *ret);
 /* The letter of the main thread's state, or '?'. */
 char cpu_main_state(struct core *c);
 /* How many threads the program has, with the main thread even if it has ended, and with

@@ -282,14 +282,25 @@ uint64_t cpu_address_space(int stat_fd)
 	return stat_number(stat_fd, VSIZE);
 }
 
-long cpu_status(struct core *c, uint32_t tid, char *text, size_t size)
+RARE static long read_of_thread(
+	struct core *c, uint32_t tid, const char *name, char *text, size_t size)
 {
-	int fd = open_of_thread(c, tid, "status");
+	int fd = open_of_thread(c, tid, name);
 	long n = fd > 0 ? sys_pread(fd, text, size) : -1;
 
 	if (fd > 0)
 		(void)sys_close(fd);
 	return n;
+}
+
+long cpu_status(struct core *c, uint32_t tid, char *text, size_t size)
+{
+	return read_of_thread(c, tid, "status", text, size);
+}
+
+long cpu_call(struct core *c, uint32_t tid, char *text, size_t size)
+{
+	return read_of_thread(c, tid, "syscall", text, size);
 }
 
 uint64_t cpu_start_ticks(struct core *c, uint32_t tid)

@@ -251,38 +251,145 @@ struct siginfo_timer {
 	uint64_t cookie;
 };
 
-/*
- * Has it come at the end of a system call that says EINTR?  No timer cuts a call short,
- * but one that a stop has ended, to begin again, does not once a handler runs.
- */
-RARE static bool comes_with_eintr(const struct core *c, const void *context)
+/* --- the system call that it came upon --- */
+
+enum { FLAG_RESTART = 0x10000000, SIG_OURS = 23, SIGNALS = 64, SIGNALS_BYTES = 8 };
+
+RARE static bool is_call_at(const struct core *c, uint64_t at)
 {
 	uint8_t call[ARCH_CALL_BYTES] = { 0 };
-	uint64_t behind = arch_behind_eintr(context);
 	struct iovec_raw mine = { (uint64_t)(uintptr_t)call, sizeof(call) };
-	struct iovec_raw theirs = { behind - sizeof(call), sizeof(call) };
+	struct iovec_raw theirs = { at, sizeof(call) };
 
-	return behind != 0 &&
-	       SYS6(__NR_process_vm_readv, c->args.program_pid, &mine, 1, &theirs, 1,
+	return SYS6(__NR_process_vm_readv, c->args.program_pid, &mine, 1, &theirs, 1,
 		       0) == sizeof(call) &&
 	       arch_is_call(call);
 }
 
-long core_timer_handler(
-	const void *info, struct timer_state *state, const void *context)
+enum other { OTHER_NONE, OTHER_RESTARTS, OTHER_CUTS_SHORT };
+
+/*
+ * What the program's handler wants that will run behind this one.  Everything is
+ * blocked here, so all that is on its way is pending; the kernel takes what lies lowest
+ * first.
+ */
+RARE static enum other next_signal(const void *context)
+{
+	uint64_t pending = 0;
+
+	if (SYS2(__NR_rt_sigpending, &pending, SIGNALS_BYTES) < 0)
+		return OTHER_NONE;
+	pending &= ~(arch_signal_mask(context) | 1ull << (SIG_OURS - 1));
+	for (int sig = 1; sig <= SIGNALS; sig++) {
+		struct {
+			uint64_t handler, flags, restorer, mask;
+		} action;
+
+		if ((pending >> (sig - 1) & 1) != 0 &&
+			SYS4(__NR_rt_sigaction, sig, NULL, &action, SIGNALS_BYTES) ==
+				0 &&
+			action.handler > 1)
+			return (action.flags & FLAG_RESTART) != 0 ? OTHER_RESTARTS
+								  : OTHER_CUTS_SHORT;
+	}
+	return OTHER_NONE;
+}
+
+/* Calls that say EINTR if a handler without SA_RESTART runs, and are made again if not.
+ * (Others are made again whatever runs, or never.) */
+RARE static bool may_say_eintr(const void *context)
+{
+	enum { WAIT = 0, WAIT_BITSET = 9, OPERATION = 127 };
+
+	switch (arch_call_number(context)) {
+	case __NR_futex:
+		return (arch_call_second(context) & OPERATION) == WAIT ||
+		       (arch_call_second(context) & OPERATION) == WAIT_BITSET;
+	case __NR_read:
+	case __NR_write:
+	case __NR_pread64:
+	case __NR_pwrite64:
+	case __NR_readv:
+	case __NR_writev:
+	case __NR_preadv:
+	case __NR_pwritev:
+	case __NR_preadv2:
+	case __NR_pwritev2:
+	case __NR_open:
+	case __NR_openat:
+	case __NR_creat:
+	case __NR_ioctl:
+	case __NR_fcntl:
+	case __NR_flock:
+	case __NR_accept:
+	case __NR_accept4:
+	case __NR_connect:
+	case __NR_sendto:
+	case __NR_sendmsg:
+	case __NR_sendmmsg:
+	case __NR_recvfrom:
+	case __NR_recvmsg:
+	case __NR_recvmmsg:
+	case __NR_sendfile:
+	case __NR_splice:
+	case __NR_wait4:
+	case __NR_waitid:
+	case __NR_mq_timedsend:
+	case __NR_mq_timedreceive:
+	case __NR_getrandom:
+		return true;
+	default:
+		return false;
+	}
+}
+
+/*
+ * Where a signal of the program's has ended a call, and its handler runs behind this
+ * one (ours is taken first, as it is this thread's own or has the lower number), the
+ * kernel has asked our SA_RESTART whether the call is made again, and not that
+ * handler's.  With no such signal, what has ended the call was a stop, behind which it
+ * would begin again; a call with a timeout does not where a handler runs, and that has
+ * been ours.
+ */
+RARE static void mind_call(const struct core *c, struct timer_buffer *b, void *context)
+{
+	uint64_t behind = arch_behind_eintr(context), again = arch_call_again(context);
+
+	if (again != 0 && may_say_eintr(context) &&
+		next_signal(context) == OTHER_CUTS_SHORT && is_call_at(c, again))
+		arch_end_call(context, -SYS_EINTR);
+	else if (behind != 0 && b != NULL && is_call_at(c, behind - ARCH_CALL_BYTES) &&
+		 next_signal(context) == OTHER_NONE)
+		b->interrupted++;
+}
+
+static bool is_live(const struct timer_buffer *b, int32_t timer)
+{
+	/* A buffer that was given to another thread has another timer. */
+	return __atomic_load_n(&b->live, __ATOMIC_SEQ_CST) != 0 && b->timer == timer;
+}
+
+long core_timer_handler(const void *info, struct timer_state *state, void *context)
 {
 	const struct siginfo_timer *si = info;
 	struct core *c = (void *)(uintptr_t)state->core;
 	struct timer_buffer *b = timers_buffer(c, (uint32_t)si->cookie);
 
-	if (b == NULL)
+	if (b == NULL) {
+		mind_call(c, NULL, context);
 		return 1;
+	}
 	__atomic_store_n(&b->inside, 1, __ATOMIC_SEQ_CST);
-	/* A buffer that was given to another thread has another timer. */
-	if (__atomic_load_n(&b->live, __ATOMIC_SEQ_CST) != 0 && b->timer == si->timer) {
-		b->interrupted += comes_with_eintr(c, context);
+	bool live = is_live(b, si->timer);
+
+	mind_call(c, live ? b : NULL, context);
+	if (live) {
 		take(c, b, timer_expired(b, loop_clock(CLOCK_OWN_CPU)) - 1);
-		arm_again(b);
+		/* Blocked, but for the call that let it in. */
+		if ((arch_signal_mask(context) & 1ull << (SIG_OURS - 1)) != 0)
+			__atomic_store_n(&b->masked, 1, __ATOMIC_RELAXED);
+		else
+			arm_again(b);
 	}
 	__atomic_store_n(&b->inside, 0, __ATOMIC_RELEASE);
 	return 1;

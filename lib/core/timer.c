@@ -33,7 +33,8 @@ enum {
 	THREAD_CLOCK = 6,
 
 	CHECK_NS = 10000000, /* one thread's mask and filters so often */
-	STATUS_BYTES = 4096,
+	OPEN_LOOKS = 8,
+	BLOCKED_LOOKS = 2,
 	APART_NS = 20000000, /* looks, and drains: a buffer is soon full */
 	INSIDE_NAP_NS = 100000,
 	INSIDE_NAPS = 10000,
@@ -253,83 +254,60 @@ RARE static void drain_all(struct core *c)
 
 /* --- timers --- */
 
-/* The number behind a name that begins a line of a status file; false: it is not there.
+/* Its own mask was seen: one that it waits with alone hid that it blocks the signal. */
+static bool was_caught(const struct core *c, const struct thread *t)
+{
+	return t->timer != 0 && __atomic_load_n(&buffer_at(c, t->timer - 1u)->masked,
+					__ATOMIC_RELAXED) != 0;
+}
+
+RARE static void note_blocked(struct core *c, struct thread *t)
+{
+	t->timer_open = 0;
+	/* Seen once it may be about to end, or to start a program. */
+	if (t->timer_blocked < BLOCKED_LOOKS && ++t->timer_blocked < BLOCKED_LOOKS)
+		return;
+	c->ring.header->timer_blocked += !t->timer_told;
+	t->timer_told = true;
+}
+
+/*
+ * May a timer send it the signal?  Who was seen to block it has to be seen several
+ * times not to: where it runs it may be in a call with a mask of its own.  had: what it
+ * has, if that cannot be told now.
  */
-RARE static bool status_field(
-	const char *text, long size, const char *name, unsigned base, uint64_t *ret)
+RARE static bool is_open(
+	struct core *c, struct thread *t, const struct standing *s, bool had)
 {
-	for (long at = 0; at < size; at++) {
-		unsigned n = 0;
-
-		if (at != 0 && text[at - 1] != '\n')
-			continue;
-		while (name[n] != '\0' && at + (long)n < size &&
-			text[at + n] == name[n])
-			n++;
-		if (name[n] != '\0')
-			continue;
-		*ret = 0;
-		for (at += n; at < size && text[at] != '\n'; at++) {
-			char digit = text[at];
-
-			if (digit >= '0' && digit <= '9')
-				*ret = *ret * base + (uint64_t)(digit - '0');
-			else if (base == 16 && digit >= 'a' && digit <= 'f')
-				*ret = *ret * base + (uint64_t)(digit - 'a') + 10;
-			else if (digit == '/')
-				return true;
-		}
-		return true;
-	}
-	return false;
-}
-
-struct standing {
-	uint64_t blocked;       /* signals */
-	uint64_t mode, filters; /* of seccomp */
-	uint64_t queued;        /* signals and timers of the user, everywhere */
-};
-
-RARE static bool standing_of(struct core *c, uint32_t tid, struct standing *ret)
-{
-	char text[STATUS_BYTES];
-	long n = cpu_status(c, tid, text, sizeof(text));
-
-	ret->filters = 0;
-	if (n <= 0 || !status_field(text, n, "SigBlk:\t", 16, &ret->blocked) ||
-		!status_field(text, n, "SigQ:\t", 10, &ret->queued))
+	switch (was_caught(c, t) ? MASK_BLOCKED : s->mask) {
+	case MASK_OPEN:
+		t->timer_open = OPEN_LOOKS;
+		break;
+	case MASK_SEEMS_OPEN:
+		t->timer_open += t->timer_open < OPEN_LOOKS;
+		break;
+	case MASK_BLOCKED:
+		note_blocked(c, t);
 		return false;
-	/* Without seccomp in the kernel neither is there; the number of filters is told
-	 * since 5.9. */
-	if (!status_field(text, n, "Seccomp:\t", 10, &ret->mode))
-		ret->mode = 0;
-	return status_field(text, n, "Seccomp_filters:\t", 10, &ret->filters) ||
-	       ret->mode == 0;
+	case MASK_HIDDEN:
+		return false;
+	case MASK_PASSING:
+		return had;
+	}
+	if (t->timer_blocked != 0 && t->timer_open < OPEN_LOOKS)
+		return had;
+	t->timer_blocked = 0;
+	return true;
 }
 
-/* Where the C library blocks even its own two signals it is in the middle of something,
- * such as making a thread: no program can block these by it. */
-#define LIBRARY_SIGNALS (3ull << 31)
-
-/* May a timer send it a signal, and may its handler make its call there?  had: what it
- * has, if that cannot be told now. */
+/* May a timer send it a signal, and may its handler make its calls there? */
 RARE static bool may_have_timer(struct core *c, struct thread *t, bool had)
 {
-	struct timers *m = &c->timers;
+	const struct timers *m = &c->timers;
 	struct standing s;
 
-	if (!standing_of(c, t->tid, &s))
-		return false;
-	bool blocked = (s.blocked & 1ull << (SIG_URG - 1)) != 0;
-
-	if (blocked && (s.blocked & LIBRARY_SIGNALS) == LIBRARY_SIGNALS)
-		return had;
-
-	if (blocked && !t->timer_blocked)
-		c->ring.header->timer_blocked++;
-	t->timer_blocked |= blocked;
-	return !blocked && s.mode == m->mode && s.filters == m->filters &&
-	       s.queued < m->queue_most;
+	return standing_of(c, t->tid, SIG_URG, &s) && is_open(c, t, &s, had) &&
+	       s.mode == m->mode && s.filters == m->filters && s.queued < m->queue_most;
 }
 
 /* Two thread states of one kernel thread are one timer's. */
@@ -365,6 +343,7 @@ RARE static void fill_buffer(
 	b->root = walk_stack_root(c, t->ts);
 	b->max_frames = most < TIMER_FRAMES ? most : TIMER_FRAMES;
 	b->full = 0;
+	b->masked = 0;
 	b->tail = b->head;
 	b->lost_told = b->lost;
 	b->interrupted_told = b->interrupted;
@@ -529,13 +508,17 @@ static bool is_ours(const struct core *c, const struct sigaction_raw *a)
 
 /*
  * Put the default there in place of ours, with which the kernel drops what is queued
- * for any thread.  What comes out and is not ours goes back.  False: that was so.
+ * for any thread.  Not while one of the program's is, for who waits for it: a handler
+ * that does nothing is as good as none.  What comes out and is not ours goes back.
+ * False: that was so.
  */
 RARE static bool take_out(struct core *c)
 {
 	struct sigaction_raw standard = { 0 }, out;
+	struct standing own;
 
 	if (exchange(NULL, &out) < 0 || !is_ours(c, &out) ||
+		(standing_of(c, c->timers.tid, SIG_URG, &own) && own.pending) ||
 		exchange(&standard, &out) < 0)
 		return false;
 	if (is_ours(c, &out))
@@ -556,8 +539,11 @@ RARE static void drop_queued(struct core *c)
 
 	/* What is dropped of other threads' would not be followed by more. */
 	end_all(c);
-	if (!take_out(c))
+	if (!take_out(c)) {
+		if (exchange(NULL, &out) >= 0 && is_ours(c, &out))
+			begin_all(c);
 		return;
+	}
 	make_action(c->timers.page, &action);
 	/* Somebody came between the two: timers_look() sees it. */
 	if (exchange(&action, &out) >= 0 && out.handler != HANDLER_DEFAULT) {
@@ -583,7 +569,7 @@ RARE static void check_one(struct core *c)
 	if (t->id == 0)
 		return;
 	/* What was put on all threads is on this one, too. */
-	if (standing_of(c, m->tid, &own) &&
+	if (standing_of(c, m->tid, SIG_URG, &own) &&
 		(own.mode != m->mode || own.filters != m->filters)) {
 		end_all(c);
 		tell(c, RING_TIMER_FILTERED, 0);
@@ -595,7 +581,7 @@ RARE static void check_one(struct core *c)
 	}
 }
 
-/* Can the handler read memory?  This thread has the same filters. */
+/* Can the handler make its calls?  This thread has the same filters. */
 RARE static int try_read(struct core *c)
 {
 	uint64_t word = 0;
@@ -608,6 +594,8 @@ RARE static int try_read(struct core *c)
 	long r = SYS6(
 		__NR_process_vm_readv, c->args.program_pid, &mine, 1, &theirs, 1, 0);
 
+	if (r >= 0)
+		r = SYS2(__NR_rt_sigpending, &word, SIGNALS_BYTES);
 	return r < 0 ? (int)r : 0;
 }
 
@@ -679,7 +667,7 @@ RARE static void start(struct core *c)
 		tell(c, RING_TIMER_NO_READ, -r);
 		return;
 	}
-	if (!standing_of(c, m->tid, &own)) {
+	if (!standing_of(c, m->tid, SIG_URG, &own)) {
 		tell(c, RING_TIMER_NO_PROC, 0);
 		return;
 	}

@@ -52,7 +52,9 @@ struct timer_buffer {
 	int64_t stratum; /* where that of the last expiration begins, CPU time */
 	int64_t next;    /* instant of the next expiration */
 	uint64_t random;
-	uint32_t full; /* samples without room since the last that had some */
+	uint32_t full;   /* samples without room since the last that had some */
+	uint32_t masked; /* the thread blocks the signal, but for a call that let it in
+			  */
 	uint64_t head;
 	uint64_t lost;        /* expirations without room */
 	uint64_t interrupted; /* system calls that said EINTR as the signal came */

@@ -305,6 +305,8 @@ static const struct task_call task_calls[] = {
 	{ "timer_delete", SYS_timer_delete, CORE_AVOID_TIMERS, { 1000000 }, THREAD },
 	{ "rt_sigaction", SYS_rt_sigaction, CORE_AVOID_TIMERS,
 		{ SIGURG, SOME_ADDRESS, SOME_ADDRESS, 8 }, THREAD },
+	{ "rt_sigpending", SYS_rt_sigpending, CORE_AVOID_TIMERS, { SOME_ADDRESS, 8 },
+		THREAD },
 	{ "rt_sigreturn", SYS_rt_sigreturn, CORE_AVOID_TIMERS, { 0 }, THREAD },
 	{ "prlimit64", SYS_prlimit64, CORE_AVOID_TIMERS,
 		{ 0, RLIMIT_SIGPENDING, 0, SOME_ADDRESS }, THREAD },

@@ -192,6 +192,42 @@ has_family() { # python way
     each_python_and_way uncut
 }
 
+@test "a system call that a signal of the program ends does end" {
+    ends() {
+        SLEEPER=$tools/sleeper.so run_timed "$1" "$2" interrupted 1.5 cpu-timer:1ms || return
+        [ "$status" -eq 0 ] && has_line out DONE && has_line out '^hung \[0, 0, 0, 0\]'
+    }
+    each_python_and_way ends
+}
+
+@test "threads that block all signals but while they wait for them get none of ours" {
+    none_astray() {
+        SLEEPER=$tools/sleeper.so run_timed "$1" "$2" masked 1.5 cpu-timer:1ms || return
+        [ "$status" -eq 0 ] && has_line out DONE && has_line out '^astray \[0, 0, 0\]' &&
+            [ "$(counter f timer-interrupted)" -eq 0 ]
+    }
+    each_python_and_way none_astray
+}
+
+@test "a SIGURG that the program has pending stays" {
+    stays() {
+        run_timed "$1" "$2" pending 0.3 || return
+        [ "$status" -eq 0 ] && has_line out DONE && has_line out '^pending 1'
+    }
+    each_python_and_way stays
+    # Behind the end of a recording, too.
+    rm -f ready go
+    "$(newest)" "$app" pending 0.3 ready go end > out &
+    program=$!
+    wait_until 30 test -e ready
+    touch go
+    "$PYSTACK" record -q -e cpu-timer -d 1 -o f -p $program
+    touch end
+    wait $program
+    program=
+    has_line out '^pending 1'
+}
+
 @test "nine system calls under a timer of the same kind" {
     local call
     for call in ppoll poll select epoll nanosleep read futex accept semop; do

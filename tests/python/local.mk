@@ -115,6 +115,7 @@ check_PROGRAMS += \
 	tests/python/oracle-check \
 	tests/python/print-layout \
 	tests/python/ring-state \
+	tests/python/sleeper.so \
 	tests/python/taker.so \
 	tests/python/timer-calls
 tests_python_hold_in_handler_SOURCES = tests/python/hold-in-handler.c
@@ -131,6 +132,11 @@ tests_python_ring_state_SOURCES = tests/python/ring-state.c
 # Loaded into other programs: no sanitizer in these.
 loaded_cppflags = -D_GNU_SOURCE
 loaded_cflags = -std=gnu17 $(WARN_CFLAGS) -fPIC -O2
+tests_python_sleeper_so_SOURCES = tests/python/sleeper.c
+tests_python_sleeper_so_CPPFLAGS = $(loaded_cppflags)
+tests_python_sleeper_so_CFLAGS = $(loaded_cflags)
+tests_python_sleeper_so_LDFLAGS = -shared
+tests_python_sleeper_so_LDADD =
 tests_python_taker_so_SOURCES = tests/python/taker.c
 tests_python_taker_so_CPPFLAGS = $(loaded_cppflags)
 tests_python_taker_so_CFLAGS = $(loaded_cflags)

@@ -27,6 +27,7 @@ unit_tests = \
 	tests/unit/t-profile \
 	tests/unit/t-python \
 	tests/unit/t-sigframe \
+	tests/unit/t-standing \
 	tests/unit/t-str \
 	tests/unit/t-strata \
 	tests/unit/t-timer \
@@ -88,6 +89,8 @@ tests_unit_t_str_SOURCES = tests/unit/t-str.c
 tests_unit_t_str_LDADD = $(LIBPYSTACK)
 tests_unit_t_strata_SOURCES = tests/unit/t-strata.c lib/core/strata.c
 tests_unit_t_strata_LDADD = -lm
+tests_unit_t_standing_SOURCES = tests/unit/t-standing.c lib/core/standing.c
+tests_unit_t_standing_LDADD = -lpthread
 tests_unit_t_timer_SOURCES = tests/unit/t-timer.c
 tests_unit_t_timer_LDADD = -lpthread
 tests_unit_t_unicode_SOURCES = tests/unit/t-unicode.c

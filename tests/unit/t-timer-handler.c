@@ -5,6 +5,7 @@
  * full or another's.  The core's file is part of this one, so that it can be seen which
  * timers are armed.
  */
+#include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,6 +31,8 @@ static long watched_call(long n, long a, long b, long c, long d)
 {
 	const struct itimer_raw *when = (const struct itimer_raw *)(uintptr_t)c;
 
+	if (n == __NR_rt_sigaction)
+		return syscall(n, a, b, c, d);
 	armed += n == __NR_timer_settime && a == buffer.timer && b == 1 && d == 0 &&
 		 when->every_ns == 0 &&
 		 when->at_s * 1000000000 + when->at_ns == buffer.next;
@@ -224,6 +227,11 @@ static void test_bad_chains(void)
 	tap_ok(!timer_next(&buffer, &s) && buffer.absent == 2, "no addresses at all");
 }
 
+static void ignore(int sig)
+{
+	(void)sig;
+}
+
 static void test_full(void)
 {
 	struct timer_sample s;
@@ -284,6 +292,65 @@ static void test_eintr(void)
 	expire();
 	tap_ok(buffer.interrupted == 1, "what only looks like one is not");
 	memset(context, 0, sizeof(context));
+}
+
+/* In a call that the kernel has set up to be made again, with a signal on its way whose
+ * handler will run behind ours: 1, it is made again; 0, it says EINTR; -1, neither. */
+static int made_again(long call, long second, int flags, bool is_blocked)
+{
+	static const uint8_t code[] = { 0x0f, 0x05, 0x90, 0x90 };
+	struct sigaction action = { .sa_flags = flags }, before;
+	sigset_t set, mask;
+	int again = -1;
+
+	action.sa_handler = ignore;
+	begin(5);
+	(void)sigfillset(&set);
+	(void)pthread_sigmask(SIG_BLOCK, &set, &mask);
+	(void)sigaction(SIGUSR1, &action, &before);
+	(void)raise(SIGUSR1);
+	context[ARCH_CONTEXT_RIP] = AT(code[0]);
+	context[ARCH_CONTEXT_RCX] = AT(code[2]);
+	context[ARCH_CONTEXT_RAX] = (uint64_t)call;
+	context[ARCH_CONTEXT_RSI] = (uint64_t)second;
+	context[ARCH_CONTEXT_MASK] = is_blocked ? 1ull << (SIGUSR1 - 1) : 0;
+	expire();
+	if (context[ARCH_CONTEXT_RIP] == AT(code[0]) &&
+		context[ARCH_CONTEXT_RAX] == (uint64_t)call)
+		again = 1;
+	else if (context[ARCH_CONTEXT_RIP] == AT(code[2]) &&
+		 context[ARCH_CONTEXT_RAX] == (uint64_t)-EINTR)
+		again = 0;
+	(void)signal(SIGUSR1, SIG_IGN);
+	(void)sigaction(SIGUSR1, &before, NULL);
+	(void)pthread_sigmask(SIG_SETMASK, &mask, NULL);
+	memset(context, 0, sizeof(context));
+	return again;
+}
+
+static void test_calls(void)
+{
+	tap_ok(made_again(__NR_read, 0, 0, false) == 0 &&
+			made_again(__NR_futex, 128, 0, false) == 0 &&
+			made_again(__NR_futex, 137, 0, false) == 0,
+		"a call that a signal without SA_RESTART has ended says EINTR");
+	tap_ok(made_again(__NR_read, 0, SA_RESTART, false) == 1,
+		"with SA_RESTART it is made again");
+	tap_ok(made_again(__NR_read, 0, 0, true) == 1,
+		"and where the signal is blocked in that thread");
+	tap_ok(made_again(__NR_clone, 0, 0, false) == 1 &&
+			made_again(__NR_futex, 134, 0, false) == 1,
+		"and a call that never says EINTR");
+
+	begin(5);
+	context[ARCH_CONTEXT_MASK] = 1ull << (SIGURG - 1);
+	expire();
+	tap_ok(buffer.masked == 1 && armed == 0,
+		"who blocks the signal but for a call has no next one");
+	memset(context, 0, sizeof(context));
+	begin(5);
+	expire();
+	tap_ok(buffer.masked == 0 && armed == 1, "who does not has");
 }
 
 /* Whatever a thread's memory holds. */
@@ -348,6 +415,7 @@ int main(void)
 	test_full();
 	test_not_ours();
 	test_eintr();
+	test_calls();
 	test_random();
 	return tap_done();
 }

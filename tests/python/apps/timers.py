@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Programs for CPU timers: timers.py KIND SECONDS [READY [GO [END]]].
 
-READY is made when it begins, and GO waited for.  Some go on until there is END.  The end is a
-line DONE.
+READY is made when it begins, and GO waited for.  "pending" waits for END, too; some go on
+until there is one.  The end is a line DONE.
 """
 import ctypes
 import os
@@ -147,6 +147,40 @@ def blocked():
     ready()
     burn(seconds)
     print("pending", len(signal.sigpending()))
+
+
+def pending():
+    """One that it has sent itself, for when it asks; threads are looked at meanwhile."""
+    burn(seconds)
+    signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGURG])
+    os.kill(os.getpid(), signal.SIGURG)
+    burn(seconds)
+    while len(sys.argv) > 5 and not os.path.exists(sys.argv[5]):
+        time.sleep(0.01)
+    print("pending", len(signal.sigpending()))
+
+
+sleeper = os.environ.get("SLEEPER")
+
+
+def interrupted():
+    """Calls that the program's own signals end: of higher and lower numbers, to the thread
+    and to the process."""
+    reads = ctypes.CDLL(sleeper).sleeper_reads
+    reads.argtypes = [ctypes.c_double, ctypes.c_int, ctypes.c_int]
+    hung = [reads(seconds, number, to_process)
+            for number, to_process in ((28, 0), (10, 1), (34, 0), (10, 0))]
+    print("hung", hung)
+
+
+def masked():
+    """Threads that block all signals but in the calls by which they wait for some; others,
+    so that each is looked at more seldom."""
+    for _ in range(4):
+        threading.Thread(target=time.sleep, args=(100,), daemon=True).start()
+    calls = ctypes.CDLL(sleeper).sleeper_masked
+    calls.argtypes = [ctypes.c_double, ctypes.c_int]
+    print("astray", [calls(seconds, which) for which in range(3)])
 
 
 def sent():
