@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Programs for CPU timers: timers.py KIND SECONDS [READY [GO [END]]].
 
-READY is made when it begins, and GO waited for.  Some go on until there is END.  The end is a
-line DONE.
+READY is made when it begins, and GO waited for.  "pending" waits for END, too; some go on
+until there is one.  The end is a line DONE.
 """
 import ctypes
 import os
