@@ -100,6 +100,7 @@ static const char *const counter_names[RING_COUNTERS] = {
 	[RING_TIMER_LOST] = "timer-lost",
 	[RING_TIMER_YIELDED] = "timer-yielded",
 	[RING_TIMER_INTERRUPTED] = "timer-interrupted",
+	[RING_HELD_NS] = "held",
 };
 
 /* --- the ring --- */
@@ -525,6 +526,9 @@ static uint32_t list_counters(struct follow *f, struct file_counter *list, bool 
 
 		if (!all && value == f->counters_written[i])
 			continue;
+		/* Not known is not nothing. */
+		if (i == RING_HELD_NS && value == 0)
+			continue;
 		/* The stratum is no sum. */
 		list[n++] = (struct file_counter){
 			.name = { counter_names[i], strlen(counter_names[i]) },
@@ -758,6 +762,8 @@ static void sum_up(struct follow *f)
 	f->stats.lost = s->lost + f->stats.counters[RING_LOST_FULL];
 	f->stats.threads = s->threads;
 	f->stats.timer_blocked = f->ring.header->timer_blocked;
+	if (!f->attached)
+		f->stats.held_ns = (int64_t)f->stats.counters[RING_HELD_NS];
 }
 
 /* Who took the sampler's handlers, if anybody did. */

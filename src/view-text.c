@@ -280,10 +280,15 @@ static void print_delay(const struct profile *p)
 	for (uint32_t i = 0; i < model_thread_count(p->model); i++)
 		if (!model_thread(p->model, i)->coarse)
 			delay += model_thread(p->model, i)->delay_ns;
-	if (delay > (uint64_t)p->totals.cpu_ns / 2)
-		printf("# cpu: %.3f s more in which threads were ready and no CPU was free: "
-		       "shares lean to where that was\n",
-			(double)delay / 1e9);
+	if (delay <= (uint64_t)p->totals.cpu_ns / 2)
+		return;
+	printf("# cpu: %.3f s more in which threads were ready and no CPU was free: "
+	       "shares lean to where that was\n",
+		(double)delay / 1e9);
+	printf("# cpu: %s\n",
+		p->totals.timer_samples != 0
+			? "with -e cpu-timer they do not, which this file has"
+			: "recorded with -e cpu-timer they would not");
 }
 
 /* Processes, and threads, that had no CPU timers, or only for a time. */

@@ -22,8 +22,8 @@ struct model_function {
 	const char *file;
 	int64_t first_line;
 	uint64_t table_hash;
-	/* Of those with its name, file and line, which nobody can tell apart, the number
-	 * of the first: code that was compiled again, two lambdas in a line. */
+	/* Of those with this name, file and line, which nobody can tell apart, the
+	 * number of the first: code that was compiled again, two lambdas in a line. */
 	uint32_t symbol;
 };
 

@@ -28,7 +28,7 @@
 #include "wire/isolation.h"
 
 #define RING_MAGIC        0x676e69726b737970ull /* "pyskring" */
-#define RING_VERSION      5u
+#define RING_VERSION      6u
 #define RING_HEADER_BYTES 8192u
 #define RING_DATA_BYTES   (1u << 20)
 #define RING_RESERVE      4096u
@@ -183,6 +183,7 @@ enum ring_counter {
 	RING_TIMER_YIELDED,  /* times the timers stood aside for another SIGURG user */
 	RING_TIMER_INTERRUPTED, /* system calls that said EINTR as a timer's signal came
 				 */
+	RING_HELD_NS, /* that a start by the program itself has held it; 0: not known */
 	RING_COUNTERS,
 };
 

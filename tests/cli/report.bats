@@ -142,8 +142,31 @@ while time.process_time() < end:
     [ "$status" -eq 0 ]
     run -0 report -i beside
     grep -qE '^# cpu: [0-9.]+ s more in which threads were ready and no CPU was free: ' <<< "$output"
+    grep -qx '# cpu: recorded with -e cpu-timer they would not' <<< "$output"
     run -0 report -i beside -e wall
     [[ $output != *" no CPU was free"* ]]
+}
+
+@test "--stats says how long a program was held, at its start and behind a fork" {
+    cat > forks.py <<-'END'
+	import os, time
+	child = os.fork()
+	end = time.process_time() + 0.1
+	while time.process_time() < end:
+	    pass
+	if child:
+	    os.waitpid(child, 0)
+	END
+    "$PYSTACK" record -q -F 300 -o forks -- "$PYTHON" forks.py
+    stats_of forks > stats
+    [ "$(grep -c '^# process' stats)" = 2 ]
+    # Two clones take more than 1 us, and less than all of it.
+    [ "$(awk '$2 == "held" && $3 == "(ns)" && $1 > 1000 && $1 < 1e10' stats | wc -l)" = 2 ]
+    "$PYSTACK" script -i forks --format=jsonl | grep '"type":"stats"' > ends
+    [ "$(grep -c '"held":[1-9]' ends)" = 2 ]
+    # Nothing is said where nobody knows.
+    "$TOP_BUILDDIR/tests/cli/write-thread" thread.data
+    [ -z "$(stats_of thread.data | grep held)" ]
 }
 
 @test "functions that look alike are one row" {
