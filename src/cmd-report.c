@@ -105,7 +105,7 @@ static const struct opt report_options[] = {
 	{ 0, "header-only", NULL, "print that and nothing else", .flag = &header_only },
 	{ 0, "stats", NULL, "print the sampler's own account instead of the profile",
 		.flag = &stats },
-	{ 0, "no-header", NULL, "print no lines with # before the table",
+	{ 0, "no-header", NULL, "print none of the lines that tell of the recording",
 		.flag = &no_header },
 	{ 'f', "force", NULL,
 		"read files of other users, and end with status 0 when a\nfile is read only in "
@@ -168,16 +168,9 @@ static int run(int argc, char **argv)
 				: "");
 		return STATUS_FAILED;
 	}
-	if (view.event == PROFILE_WALL && !profile_has_waiting(p)) {
-		msg_error(
-			"%s has no time of waiting threads (it was recorded with --oncpu): "
-			"--event=cpu or gil",
-			input);
-		profile_free(p);
-		return STATUS_FAILED;
-	}
-	if (view.event == PROFILE_CPU_TIMER && !profile_has_timers(p)) {
-		msg_error("%s has no CPU timers: record with -e cpu-timer", input);
+	if (input_check_event(input, p->model, (int)view.event,
+		    p->totals.timer_samples != 0, &err) != 0) {
+		msg_error("%s", err.text);
 		profile_free(p);
 		return STATUS_FAILED;
 	}

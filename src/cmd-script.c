@@ -232,8 +232,9 @@ static int script_collapsed(void)
 		msg_error("%s", err.text);
 		return STATUS_FAILED;
 	}
-	if (what == PROFILE_CPU_TIMER && !profile_has_timers(p)) {
-		msg_error("%s has no CPU timers: record with -e cpu-timer", input);
+	if (input_check_event(input, p->model, (int)what, p->totals.timer_samples != 0,
+		    &err) != 0) {
+		msg_error("%s", err.text);
 		profile_free(p);
 		return STATUS_FAILED;
 	}

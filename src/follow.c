@@ -49,7 +49,10 @@ struct follow {
 	struct python_found python;
 	struct ring_reader ring;
 	struct decoder *decoder;
-	uint32_t timer_state; /* enum ring_timer, as told */
+	uint32_t timer_state;      /* enum ring_timer, as told */
+	bool has_timers;           /* they were asked for */
+	struct file_timers timers; /* as the file has it */
+	char *timer_owner;         /* its mapping; NULL: not told yet */
 	struct thread_names names;
 	struct output_part *part, *next; /* next: it is to move there */
 	uint32_t number, next_number;    /* of its segment in them */
@@ -98,6 +101,7 @@ static const char *const counter_names[RING_COUNTERS] = {
 	[RING_TIMER_LOST] = "timer-lost",
 	[RING_TIMER_YIELDED] = "timer-yielded",
 	[RING_TIMER_INTERRUPTED] = "timer-interrupted",
+	[RING_HELD_NS] = "held",
 };
 
 /* --- the ring --- */
@@ -239,6 +243,44 @@ static void tell_copy(struct follow *f)
 
 	if (now.state != RING_COPY_DIRECT || decoder_copy(f->decoder) != NULL)
 		decoder_tell_copy(f->decoder, &c);
+}
+
+/* --- its CPU timers --- */
+
+static void write_timers(struct follow *f)
+{
+	struct file_timers t = f->timers;
+
+	t.segment = f->number;
+	t.mapping = (struct file_text){ f->timer_owner, strlen(f->timer_owner) };
+	file_writer_timers(output_part_writer(f->part), &t);
+}
+
+/* What has become of them, where that is news. */
+static void tell_timers(struct follow *f)
+{
+	const struct ring_header *h = f->ring.header;
+	uint32_t state = __atomic_load_n(&h->timer_state, __ATOMIC_ACQUIRE);
+	uint32_t blocked = h->timer_blocked;
+
+	if (!f->has_timers || state >= RING_TIMER_STATES ||
+		(f->timer_owner != NULL && state == f->timers.state &&
+			blocked == f->timers.blocked))
+		return;
+	if (f->timer_owner == NULL || state != f->timers.state) {
+		_cleanup_buf_ struct buf name = BUF_INIT(PATH_MAX);
+
+		f->timers.mono_ns = sampler_ns(f);
+		f->timers.owner = h->timer_owner;
+		if (f->timers.owner > 1)
+			name_mapping(f->timers.owner, &name, f);
+		free(f->timer_owner);
+		f->timer_owner = xstrdup(buf_text(&name));
+	}
+	f->timers.state = state;
+	f->timers.detail = (uint32_t)h->timer_detail;
+	f->timers.blocked = blocked;
+	write_timers(f);
 }
 
 /* --- the segment --- */
@@ -431,6 +473,7 @@ int follow_start(pid_t pid, const struct follow_source *source,
 	f->segment = origin->segment;
 	f->parent = origin->parent;
 	f->python = *python;
+	f->has_timers = options->timer_ns != 0;
 	f->buffer = xmalloc(DRAIN_BYTES);
 	if (f->attached) {
 		f->injected = *source->injected;
@@ -489,6 +532,9 @@ static uint32_t list_counters(struct follow *f, struct file_counter *list, bool 
 		uint64_t value = f->stats.counters[i];
 
 		if (!all && value == f->counters_written[i])
+			continue;
+		/* Not known is not nothing. */
+		if (i == RING_HELD_NS && value == 0)
 			continue;
 		/* The stratum is no sum. */
 		list[n++] = (struct file_counter){
@@ -607,6 +653,7 @@ bool follow_timer_news(struct follow *f, struct buf *words)
 	if (state == f->timer_state || state >= RING_TIMER_STATES)
 		return false;
 	f->timer_state = state;
+	tell_timers(f);
 	switch ((enum ring_timer)state) {
 	case RING_TIMER_USED:
 		buf_add_str(words, "no CPU timers: the program ");
@@ -722,6 +769,8 @@ static void sum_up(struct follow *f)
 	f->stats.lost = s->lost + f->stats.counters[RING_LOST_FULL];
 	f->stats.threads = s->threads;
 	f->stats.timer_blocked = f->ring.header->timer_blocked;
+	if (!f->attached)
+		f->stats.held_ns = (int64_t)f->stats.counters[RING_HELD_NS];
 }
 
 /* Who took the sampler's handlers, if anybody did. */
@@ -772,6 +821,7 @@ static void write_end(struct follow *f, enum file_end_why why, uint64_t status)
 	};
 
 	tell_copy(f);
+	tell_timers(f);
 	sum_up_takeover(f);
 	file_writer_segment_end(output_part_writer(f->part), &end);
 	tell_lost(f);
@@ -880,6 +930,8 @@ void follow_move_now(struct follow *f)
 	f->number = f->next_number;
 	f->next = NULL;
 	decoder_move(f->decoder, output_part_writer(f->part), f->number);
+	if (f->timer_owner != NULL)
+		write_timers(f);
 }
 
 pid_t follow_task(const struct follow *f)
@@ -916,6 +968,7 @@ void follow_free(struct follow *f)
 	follow_unmap(&f->ring);
 	decoder_free(f->decoder);
 	free_attributes(f->attributes);
+	free(f->timer_owner);
 	free(f->buffer);
 	free(f);
 }

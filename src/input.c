@@ -8,6 +8,7 @@
 
 #include "base/parse.h"
 #include "msg.h"
+#include "profile/profile.h"
 
 bool input_allowed(const char *path, bool force)
 {
@@ -24,6 +25,20 @@ bool input_allowed(const char *path, bool force)
 	msg_error("%s: belongs to another user (%u); -f reads it all the same", path,
 		(unsigned)st.st_uid);
 	return false;
+}
+
+int input_check_event(const char *path, const struct model *m, int event, bool timers,
+	struct err *err)
+{
+	if (event == PROFILE_WALL && !model_has_waiting(m))
+		return err_set(err, -E_UNSUPPORTED,
+			"%s has no time of waiting threads (it was recorded with --oncpu): "
+			"--event=cpu or gil",
+			path);
+	if (event == PROFILE_CPU_TIMER && !timers && !model_has_timers(m))
+		return err_set(err, -E_UNSUPPORTED,
+			"%s has no CPU timers: record with -e cpu-timer", path);
+	return 0;
 }
 
 int input_account(const char *path, const struct load_result *result, bool force)

@@ -16,4 +16,9 @@ bool input_allowed(const char *path, bool force);
  * a damaged file, unless forced. */
 int input_account(const char *path, const struct load_result *result, bool force);
 
+/* Has it what an event (enum profile_event, -1: ticks) counts?  Returns 0, or a
+ * negative code with words.  timers: samples of them have been seen. */
+int input_check_event(const char *path, const struct model *m, int event, bool timers,
+	struct err *err);
+
 #endif

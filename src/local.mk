@@ -36,7 +36,9 @@ src_pystack_SOURCES = \
 	src/target.c src/target.h \
 	src/term.c src/term.h \
 	src/thread-names.c src/thread-names.h \
+	src/thread-sums.c src/thread-sums.h \
 	src/timer-probe.c src/timer-probe.h \
+	src/timer-text.c src/timer-text.h \
 	src/tree.c src/tree.h \
 	src/verdict.c src/verdict.h \
 	src/view-jsonl.c src/view-jsonl.h \

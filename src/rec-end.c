@@ -324,14 +324,14 @@ void rec_say_end(struct recorder *r)
 	add_faults(&faults, &r->stats);
 	msg_line(
 		"[ pystack record: wrote %.3f MB %s (%llu sample%s, %u process%s, %llu "
-		"thread%s, %llu lost, %llu approximate, %llu late%s, overhead %.2f%% of a core) ]",
+		"thread%s, %llu lost, %llu approximate, %llu of %llu ticks late%s, overhead %.2f%% of a core) ]",
 		(double)output_bytes(r->out) / 1e6, name, (unsigned long long)samples,
 		samples == 1 ? "" : "s", processes, processes == 1 ? "" : "es",
 		(unsigned long long)r->stats.threads, r->stats.threads == 1 ? "" : "s",
 		(unsigned long long)r->stats.lost,
 		(unsigned long long)c[RING_APPROXIMATE],
-		(unsigned long long)c[RING_LATE], buf_text(&faults),
-		rec_overhead(r, &r->stats));
+		(unsigned long long)c[RING_LATE], (unsigned long long)c[RING_TICKS],
+		buf_text(&faults), rec_overhead(r, &r->stats));
 	say_timers(r);
 	/* Where it was refused, that has been said. */
 	if (r->stats.samples == 0 && !r->refused)

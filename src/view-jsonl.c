@@ -7,10 +7,15 @@
 #include <string.h>
 
 #include "base/buf.h"
+#include "base/parse.h"
+#include "base/xalloc.h"
 #include "copy-text.h"
 #include "frame-text.h"
+#include "input.h"
 #include "json.h"
 #include "profile/profile.h"
+#include "thread-sums.h"
+#include "timer-text.h"
 
 enum { FORMAT_VERSION = 1 };
 
@@ -20,6 +25,9 @@ struct writer {
 	bool begun;
 	uint32_t segments; /* that have been printed */
 	uint64_t samples;
+	bool timers;              /* among these are some of CPU timers */
+	struct thread_sums *sums; /* by number of the thread in the model */
+	size_t sum_count, sum_capacity;
 };
 
 /* --- members; what stands before one decides on the comma --- */
@@ -49,6 +57,15 @@ static void signed_number(const char *before, const char *member, int64_t value)
 {
 	name(before, member);
 	printf("%" PRId64, value);
+}
+
+static void number_or_null(
+	const char *before, const char *member, uint64_t value, bool is_known)
+{
+	if (is_known)
+		number(before, member, value);
+	else
+		text(before, member, NULL);
 }
 
 static void flag(const char *before, const char *member, bool value)
@@ -106,6 +123,17 @@ static void print_command(const struct model_segment *s)
 	printf("]");
 }
 
+/* An option that was given as a number, or null. */
+static void print_option(
+	const struct model_segment *s, const char *member, const char *attribute)
+{
+	const char *value = model_attribute(s, attribute);
+	uint64_t n = 0;
+	bool known = value != NULL && parse_number(value, UINT64_MAX, &n) == 0;
+
+	number_or_null(",", member, n, known);
+}
+
 static void print_segment(const struct model *m, uint32_t index)
 {
 	static const char *const reasons[] = {
@@ -143,6 +171,11 @@ static void print_segment(const struct model *m, uint32_t index)
 	flag(",", "adaptive", (s->flags & FILE_SEGMENT_ADAPTIVE) != 0);
 	flag(",", "oncpu", (s->flags & FILE_SEGMENT_ONCPU) != 0);
 	flag(",", "continued", s->continued);
+	flag(",", "spinning", (s->flags & FILE_SEGMENT_SPIN) != 0);
+	print_option(s, "max_stack", "max-stack");
+	print_option(s, "max_threads", "max-threads");
+	print_option(s, "overhead_limit_ppm", "overhead-limit");
+	print_option(s, "cpu_timer_ns", "cpu-timer");
 	printf("}\n");
 }
 
@@ -184,6 +217,22 @@ static void print_thread(const struct model_thread *t)
 	number(",", "interpreter", t->interpreter);
 }
 
+/* Does all that was read so far lack what is asked for?  Then nothing is printed. */
+static bool lacks_event(const struct writer *w, const struct model *m)
+{
+	return w->event == PROFILE_WALL && !model_has_waiting(m);
+}
+
+static struct thread_sums *sums_of(struct writer *w, uint32_t thread)
+{
+	while (w->sum_count <= thread) {
+		w->sums = xgrow(
+			w->sums, w->sum_count, &w->sum_capacity, sizeof(*w->sums));
+		w->sums[w->sum_count++] = (struct thread_sums){ 0 };
+	}
+	return &w->sums[thread];
+}
+
 static void print_run(struct model *m, const struct load_run *r, void *context)
 {
 	struct writer *w = context;
@@ -200,7 +249,12 @@ static void print_run(struct model *m, const struct load_run *r, void *context)
 	struct buf state = BUF_INIT(1024);
 	const char *before = "";
 
+	if (lacks_event(w, m))
+		return;
 	print_segments(w, m);
+	thread_sums_add(sums_of(w, r->thread), m, r->stack, r->state, r->ticks,
+		r->wall_ns, r->cpu_ns);
+	w->timers |= r->timer_samples != 0;
 	if (weight <= 0)
 		return;
 	w->samples += r->ticks + r->timer_samples;
@@ -215,6 +269,8 @@ static void print_run(struct model *m, const struct load_run *r, void *context)
 	number(",", "ticks", r->ticks);
 	if (r->timer_samples != 0)
 		number(",", "timer_samples", r->timer_samples);
+	if (r->late != 0)
+		number(",", "late", r->late);
 	signed_number(",", "wall_ns", r->wall_ns);
 	signed_number(",", "weight", weight);
 	frame_text_state(&state, r->state, "\",\"");
@@ -229,6 +285,8 @@ static void print_run(struct model *m, const struct load_run *r, void *context)
 
 static void print_mark(struct model *m, const struct model_mark *mark, void *context)
 {
+	if (lacks_event(context, m))
+		return;
 	print_segments(context, m);
 	text("{", "type", "mark");
 	number(",", "real_ns", mark->real_ns);
@@ -236,7 +294,100 @@ static void print_mark(struct model *m, const struct model_mark *mark, void *con
 	printf("}\n");
 }
 
+static void print_gap(struct model *m, const struct load_gap *gap, void *context)
+{
+	static const char *const reasons[] = {
+		[REC_GAP_MISSED] = "missed",
+		[REC_GAP_PARKED] = "parked",
+		[REC_GAP_STOPPED] = "stopped",
+		[REC_GAP_DISABLED] = "disabled",
+		[REC_GAP_UNTOLD] = "untold",
+	};
+	const struct model_segment *s = model_segment(m, gap->segment);
+
+	if (lacks_event(context, m))
+		return;
+	print_segments(context, m);
+	text("{", "type", "gap");
+	number(",", "segment", gap->segment + 1);
+	number(",", "pid", s->pid);
+	text(",", "reason", WORD_OF(gap->reason, reasons));
+	since(",", "time_ns", (uint64_t)gap->from_ns, s);
+	signed_number(",", "length_ns", gap->to_ns - gap->from_ns);
+	printf("}\n");
+}
+
+static void print_rate(struct model *m, const struct load_rate *rate, void *context)
+{
+	const struct model_segment *s = model_segment(m, rate->segment);
+	bool spins = (rate->flags & FILE_TICKS_MEAN) != 0;
+
+	if (lacks_event(context, m))
+		return;
+	print_segments(context, m);
+	text("{", "type", "rate");
+	number(",", "segment", rate->segment + 1);
+	number(",", "pid", s->pid);
+	since(",", "time_ns", (uint64_t)rate->from_ns, s);
+	signed_number(",", "interval_ns", spins ? 0 : rate->length_ns);
+	text(",", "why",
+		spins                                     ? "spinning"
+		: (rate->flags & FILE_TICKS_LIMITED) != 0 ? "overhead-limit"
+							  : "asked");
+	printf("}\n");
+}
+
 /* --- what a recording says of itself --- */
+
+/* What of a thread's time has samples, and what has none. */
+static void print_thread_figures(
+	const struct model_thread *t, const struct thread_sums *sums)
+{
+	int64_t blocked = thread_sums_blocked_ns(t);
+
+	number(",", "samples", sums->ticks);
+	number(",", "approximate", sums->approximate);
+	number(",", "truncated", sums->truncated);
+	number(",", "unreadable", sums->unreadable);
+	number(",", "late", t->late);
+	number(",", "lost", t->lost);
+	number(",", "lost_ns", t->lost_ns);
+	number(",", "missed", t->missed);
+	number(",", "missed_ns", t->gap_ns[REC_GAP_MISSED]);
+	number(",", "parked_ns", t->gap_ns[REC_GAP_PARKED]);
+	number(",", "stopped_ns", t->gap_ns[REC_GAP_STOPPED]);
+	number(",", "disabled_ns", t->gap_ns[REC_GAP_DISABLED]);
+	signed_number(",", "wall_ns", sums->wall_ns);
+	number_or_null(",", "cpu_ns", t->cpu_ns, t->accounted);
+	number_or_null(",", "delay_ns", t->delay_ns, t->accounted && !t->coarse);
+	number_or_null(",", "blocked_ns", (uint64_t)blocked, blocked >= 0);
+	number_or_null(",", "runs", t->runs, t->accounted && !t->coarse);
+	flag(",", "coarse", t->coarse);
+}
+
+static void print_threads(struct writer *w, const struct model *m)
+{
+	for (uint32_t i = 0; i < model_thread_count(m); i++) {
+		const struct model_thread *t = model_thread(m, i);
+		const struct model_segment *s = model_segment(m, t->segment);
+
+		text("{", "type", "thread");
+		number(",", "segment", t->segment + 1);
+		number(",", "pid", s->pid);
+		print_thread(t);
+		number(",", "id", t->number);
+		number(",", "python_id", t->python_id);
+		flag(",", "main", t->main);
+		if (t->first_ns != 0) {
+			since(",", "first_ns", (uint64_t)t->first_ns, s);
+			since(",", "last_ns", (uint64_t)t->last_ns, s);
+		} else {
+			printf(",\"first_ns\":null,\"last_ns\":null");
+		}
+		print_thread_figures(t, sums_of(w, i));
+		printf("}\n");
+	}
+}
 
 static void print_owners(const struct model_copy *c)
 {
@@ -301,6 +452,26 @@ static void print_copy(const struct model_segment *s)
 	printf("]}");
 }
 
+static void print_timers(const struct model_segment *s)
+{
+	const struct model_timers *t = &s->timers;
+	bool named = t->mapping != NULL && t->mapping[0] != '\0';
+
+	name(",", "timers");
+	if (!t->told) {
+		printf("null");
+		return;
+	}
+	text("{", "state", timer_text_state(t->state));
+	since(",", "time_ns", t->mono_ns, s);
+	number(",", "blocked_threads", t->blocked);
+	number(",", "errno", t->detail);
+	name(",", "handler");
+	printf("\"0x%" PRIx64 "\"", t->owner);
+	text(",", "owner", named ? t->mapping : NULL);
+	printf("}");
+}
+
 static void print_stats(const struct model *m, uint32_t index)
 {
 	static const char *const ends[] = {
@@ -325,6 +496,7 @@ static void print_stats(const struct model *m, uint32_t index)
 		printf(",\"end_ns\":null");
 	text(",", "isolation", model_attribute(s, "isolation"));
 	print_copy(s);
+	print_timers(s);
 	name(",", "counters");
 	printf("{");
 	for (size_t i = 0; i < s->counter_count; i++) {
@@ -358,21 +530,24 @@ int view_jsonl(
 		.cpu = event == PROFILE_CPU,
 		.run = print_run,
 		.mark = print_mark,
+		.gap = print_gap,
+		.rate = print_rate,
 		.context = &w,
 	};
 	struct model *m = model_new();
 	int code = load_file(m, path, &o, ret_result, err);
+	bool lacks = lacks_event(&w, m);
 
-	if (code == 0) {
+	if (code == 0 && !lacks) {
 		print_segments(&w, m);
+		print_threads(&w, m);
 		for (uint32_t i = 0; i < model_segment_count(m); i++)
 			print_stats(m, i);
 		print_end(&w, m, ret_result);
 	}
-	if (code == 0 && event == PROFILE_CPU_TIMER && !model_has_timers(m) &&
-		w.samples == 0)
-		code = err_set(err, -E_UNSUPPORTED,
-			"%s has no CPU timers: record with -e cpu-timer", path);
+	if (code == 0)
+		code = input_check_event(path, m, event, w.timers, err);
+	free(w.sums);
 	model_free(m);
 	return code;
 }

@@ -13,13 +13,9 @@
 #include "copy-text.h"
 #include "frame-text.h"
 #include "interpreters.h"
+#include "thread-sums.h"
+#include "timer-text.h"
 #include "view-text.h"
-
-/* Samples of one thread. */
-struct sums {
-	uint64_t ticks, approximate, truncated, unreadable;
-	int64_t wall_ns, cpu_ns, not_sampled_ns;
-};
 
 static double seconds(uint64_t ns)
 {
@@ -139,40 +135,34 @@ static void print_rates(const struct model_segment *s)
 	printf("\n");
 }
 
+/* CPU timers, where they were asked for. */
+static void print_timers(const struct model_segment *s)
+{
+	_cleanup_buf_ struct buf why = BUF_INIT(FILE_TEXT_MAX * 4);
+
+	if (!s->timers.told)
+		return;
+	printf("# CPU timers: %s",
+		timer_text_why(&why, s) ? buf_text(&why) : "to the end");
+	if (s->timers.blocked != 0)
+		printf("; %u thread%s had none, as they block SIGURG",
+			s->timers.blocked, s->timers.blocked == 1 ? "" : "s");
+	printf("\n");
+}
+
 /* --- threads --- */
 
-/* The frame at the root of a stack. */
-static enum model_frame_kind root_kind(const struct model *m, uint32_t stack)
-{
-	uint32_t at = stack;
-
-	while (model_stack(m, at)->parent != 0)
-		at = model_stack(m, at)->parent;
-	return model_frame(m, model_stack(m, at)->frame)->kind;
-}
-
 static void add_sample(
-	const struct model *m, const struct profile_sample *s, struct sums *to)
+	const struct model *m, const struct profile_sample *s, struct thread_sums *to)
 {
-	enum model_frame_kind root =
-		s->stack != 0 ? root_kind(m, s->stack) : MODEL_PYTHON;
-
-	to->ticks += s->ticks;
-	to->wall_ns += s->wall_ns;
-	to->cpu_ns += s->cpu_ns;
-	if (root == MODEL_NOT_SAMPLED)
-		to->not_sampled_ns += s->cpu_ns;
-	if (root == MODEL_TRUNCATED)
-		to->truncated += s->ticks;
-	if (root == MODEL_UNREADABLE)
-		to->unreadable += s->ticks;
-	if ((s->state & REC_APPROXIMATE) != 0)
-		to->approximate += s->ticks;
+	thread_sums_add(to, m, s->stack, s->state, s->ticks, s->wall_ns, s->cpu_ns);
 }
 
-static void print_thread(const struct model *m, uint32_t number, const struct sums *s)
+static void print_thread(
+	const struct model *m, uint32_t number, const struct thread_sums *s)
 {
 	const struct model_thread *t = model_thread(m, number);
+	int64_t blocked = thread_sums_blocked_ns(t);
 	struct buf name = BUF_INIT(FILE_TEXT_MAX * 4);
 
 	frame_text_thread(&name, m, number);
@@ -183,14 +173,20 @@ static void print_thread(const struct model *m, uint32_t number, const struct su
 	else
 		printf(" %10s %9s", "-", "-");
 	printf(" %9" PRIu64 " %6" PRIu64 " %6" PRIu64 " %6" PRIu64 " %6" PRIu64
-	       "  %s%s\n",
-		s->ticks, s->approximate, s->truncated, s->unreadable, t->lost,
-		buf_text(&name), t->coarse ? " (CPU in steps of 10 ms)" : "");
+	       " %6" PRIu64 " %6" PRIu64 " %8.3f",
+		s->ticks, s->approximate, s->truncated, s->unreadable, t->lost, t->late,
+		t->missed, seconds(thread_sums_parked_ns(t)));
+	if (blocked >= 0)
+		printf(" %10.3f", (double)blocked / 1e9);
+	else
+		printf(" %10s", "-");
+	printf("  %s%s\n", buf_text(&name),
+		t->coarse ? " (CPU in steps of 10 ms)" : "");
 	buf_done(&name);
 }
 
 static void print_threads(
-	const struct model *m, uint32_t segment, const struct sums *sums)
+	const struct model *m, uint32_t segment, const struct thread_sums *sums)
 {
 	bool titled = false;
 
@@ -198,10 +194,12 @@ static void print_threads(
 		if (model_thread(m, i)->segment != segment)
 			continue;
 		if (!titled)
-			printf("# %7s %10s %10s %10s %10s %9s %9s %6s %6s %6s %6s  %s\n",
+			printf("# %7s %10s %10s %10s %10s %9s %9s %6s %6s %6s %6s %6s "
+			       "%6s %8s %10s  %s\n",
 				"tid", "wall, s", "cpu, s", "unseen, s", "delay, s",
 				"on cpu", "samples", "approx", "trunc", "unread",
-				"lost", "thread");
+				"lost", "late", "miss", "park, s", "blocked, s",
+				"thread");
 		titled = true;
 		print_thread(m, i, &sums[i]);
 	}
@@ -227,7 +225,7 @@ static void print_cost(const struct profile *p)
 void view_stats(const struct profile *p)
 {
 	const struct model *m = p->model;
-	struct sums *sums = xcalloc(model_thread_count(m), sizeof(*sums));
+	struct thread_sums *sums = xcalloc(model_thread_count(m), sizeof(*sums));
 	struct interpreters interpreters;
 	size_t at = 0;
 
@@ -244,6 +242,7 @@ void view_stats(const struct profile *p)
 		interpreters_print(interpreters.list + first, count);
 		print_counters(s);
 		print_copies(s);
+		print_timers(s);
 		print_rates(s);
 		print_threads(m, i, sums);
 	}

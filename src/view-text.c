@@ -15,6 +15,7 @@
 #include "base/xalloc.h"
 #include "frame-text.h"
 #include "interpreters.h"
+#include "timer-text.h"
 
 enum {
 	MARKS_SHOWN = 10,
@@ -230,9 +231,24 @@ static const char *gap_text(const struct model_segment *s, int gap)
 		       : texts[gap];
 }
 
-static void print_segment(const struct model_segment *s,
+/* Samples that the sampler had no room for, of all threads. */
+static void print_lost(const struct model *m, uint32_t segment)
+{
+	double lost = 0;
+
+	for (uint32_t i = 0; i < model_thread_count(m); i++)
+		if (model_thread(m, i)->segment == segment)
+			lost += (double)model_thread(m, i)->lost_ns;
+	if (lost >= 1e6)
+		printf("#   about %.3f s of threads' time whose samples had no room: not in "
+		       "the figures\n",
+			lost / 1e9);
+}
+
+static void print_segment(const struct model *m, uint32_t index,
 	const struct interpreter *interpreters, size_t count, bool more)
 {
+	const struct model_segment *s = model_segment(m, index);
 	const char *python = model_attribute(s, "python");
 
 	printf("# %s process %u: ", why_text(s->why), s->pid);
@@ -252,6 +268,7 @@ static void print_segment(const struct model_segment *s,
 		if (s->gap_ns[i] >= 1000000)
 			printf("#   %.3f s %s: not in the figures\n",
 				(double)s->gap_ns[i] / 1e9, gap_text(s, i));
+	print_lost(m, index);
 	if (count > 1 || (more && count != 0)) {
 		printf("#   interpreters  : ");
 		interpreters_print(interpreters, count);
@@ -280,10 +297,33 @@ static void print_delay(const struct profile *p)
 	for (uint32_t i = 0; i < model_thread_count(p->model); i++)
 		if (!model_thread(p->model, i)->coarse)
 			delay += model_thread(p->model, i)->delay_ns;
-	if (delay > (uint64_t)p->totals.cpu_ns / 2)
-		printf("# cpu: %.3f s more in which threads were ready and no CPU was free: "
-		       "shares lean to where that was\n",
-			(double)delay / 1e9);
+	if (delay <= (uint64_t)p->totals.cpu_ns / 2)
+		return;
+	printf("# cpu: %.3f s more in which threads were ready and no CPU was free: "
+	       "shares lean to where that was\n",
+		(double)delay / 1e9);
+	printf("# cpu: %s\n",
+		p->totals.timer_samples != 0
+			? "with -e cpu-timer they do not, which this file has"
+			: "recorded with -e cpu-timer they would not");
+}
+
+/* Processes, and threads, that had no CPU timers, or only for a time. */
+static void print_timers(const struct model *m)
+{
+	for (uint32_t i = 0; i < model_segment_count(m); i++) {
+		const struct model_segment *s = model_segment(m, i);
+		_cleanup_buf_ struct buf why = BUF_INIT(FILE_TEXT_MAX * 4);
+
+		if (timer_text_why(&why, s))
+			printf("# cpu-timer: of process %u %s\n", s->pid,
+				buf_text(&why));
+		if (s->timers.blocked != 0)
+			printf("# cpu-timer: %u thread%s of process %u had none: SIGURG was "
+			       "blocked\n",
+				s->timers.blocked, s->timers.blocked == 1 ? "" : "s",
+				s->pid);
+	}
 }
 
 /* What the figures are of, and what they leave out. */
@@ -307,6 +347,7 @@ static void print_event(const struct profile *p, const struct view_options *o)
 			seconds(t->timer_ns), t->timer_samples,
 			percent((int64_t)t->timer_approximate,
 				(int64_t)t->timer_samples));
+		print_timers(p->model);
 		break;
 	default:
 		if (!profile_has_waiting(p)) {
@@ -372,8 +413,9 @@ void view_header(const struct profile *p, const char *path,
 {
 	const struct model *m = p->model;
 	const struct profile_totals *t = &p->totals;
-	static const char *const faults[] = { "truncated", "unreadable", "missed" };
-	uint64_t lost = sum_counter(p, "lost");
+	static const char *const faults[] = { "truncated", "unreadable" };
+	uint64_t lost = sum_counter(p, "lost"), late = sum_counter(p, "late");
+	uint64_t missed = sum_counter(p, "missed");
 	struct interpreters interpreters;
 	size_t at = 0;
 
@@ -386,23 +428,26 @@ void view_header(const struct profile *p, const char *path,
 	for (uint32_t i = 0; i < model_segment_count(m); i++) {
 		size_t first = at, count = interpreters_of(&interpreters, i, &at);
 
-		print_segment(
-			model_segment(m, i), interpreters.list + first, count, more);
+		print_segment(m, i, interpreters.list + first, count, more);
 	}
 	free(interpreters.list);
 	print_marks(m, more);
 	printf("# samples: %" PRIu64 " of %zu thread%s, %" PRIu64 " lost, %" PRIu64
-	       " approximate (%.1f%%), %" PRIu64 " late",
+	       " approximate (%.1f%%)",
 		t->ticks, model_thread_count(m), model_thread_count(m) == 1 ? "" : "s",
 		lost, t->approximate_ticks,
-		percent((int64_t)t->approximate_ticks, (int64_t)t->ticks),
-		sum_counter(p, "late"));
+		percent((int64_t)t->approximate_ticks, (int64_t)t->ticks));
 	for (size_t i = 0; i < sizeof(faults) / sizeof(faults[0]); i++)
 		if (sum_counter(p, faults[i]) != 0)
 			printf(", %" PRIu64 " %s", sum_counter(p, faults[i]),
 				faults[i]);
+	/* These are of ticks, at each of which all threads are looked at. */
+	printf(", %" PRIu64 " of %" PRIu64 " ticks late", late,
+		sum_counter(p, "ticks"));
+	if (missed != 0)
+		printf(", %" PRIu64 " missed", missed);
 	printf("\n");
-	if (t->ticks != 0)
+	if (t->ticks != 0 || o->event == PROFILE_CPU_TIMER)
 		print_event(p, o);
 }
 
@@ -430,30 +475,37 @@ static uint64_t hash_of_row(uint32_t entry, const void *context)
 }
 
 /* A function, or what a special frame says: those lie above all functions. */
-static uint64_t symbol_of(const struct model_frame *f)
+static uint64_t symbol_of(const struct model *m, const struct model_frame *f)
 {
 	return f->kind == MODEL_PYTHON
-		       ? f->function
+		       ? model_function(m, f->function)->symbol
 		       : (1ull << 40) + ((uint64_t)f->kind << 33) + f->missing;
+}
+
+/* A line of a file, whichever function it is in. */
+static uint64_t line_of(const struct model *m, const struct model_frame *f)
+{
+	return hash_mix((uint64_t)(uintptr_t)model_function(m, f->function)->file,
+		(uint64_t)f->line);
 }
 
 /* What a frame is under a key, as one number. */
 static uint64_t key_of(const struct table *t, enum view_key key,
-	const struct profile_sample *s, const struct model_frame *f, uint32_t frame)
+	const struct profile_sample *s, const struct model_frame *f)
 {
 	const struct model *m = t->p->model;
 	const struct model_thread *thread = model_thread(m, s->thread);
 
 	switch (key) {
 	case VIEW_SYMBOL:
-		return symbol_of(f);
+		return symbol_of(m, f);
 	case VIEW_FILE:
 		return f->kind == MODEL_PYTHON
 			       ? (uint64_t)(uintptr_t)model_function(m, f->function)
 					 ->file
 			       : (uint64_t)f->kind;
 	case VIEW_SRCLINE:
-		return frame;
+		return f->kind == MODEL_PYTHON ? line_of(m, f) : symbol_of(m, f);
 	case VIEW_THREAD:
 	case VIEW_TID:
 		return s->thread;
@@ -492,7 +544,7 @@ static struct row *row_of(struct rows_with_origin *w, uint32_t sample, uint32_t 
 	uint64_t keys[VIEW_KEYS] = { 0 }, hash = 0;
 
 	for (size_t i = 0; i < t->o->key_count; i++) {
-		keys[i] = key_of(t, t->o->keys[i], s, f, frame);
+		keys[i] = key_of(t, t->o->keys[i], s, f);
 		hash = hash_mix(hash, keys[i]);
 	}
 	uint32_t at = (uint32_t)hash, entry;
@@ -899,7 +951,7 @@ static uint64_t hash_of_branch(uint32_t entry, const void *context)
 static uint32_t branch_of(struct tree *t, uint32_t parent, uint32_t frame)
 {
 	const struct model_frame *f = model_frame(t->p->model, frame);
-	uint64_t function = symbol_of(f);
+	uint64_t function = symbol_of(t->p->model, f);
 	uint64_t hash = hash_branch(parent, function);
 	uint32_t at = (uint32_t)hash, entry;
 

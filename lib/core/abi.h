@@ -28,7 +28,7 @@
 
 #include "wire/isolation.h"
 
-#define CORE_ABI_VERSION 5u
+#define CORE_ABI_VERSION 6u
 
 /* Byte offsets of the two entries from the start of the image. */
 #define CORE_ENTRY_CALL  0
@@ -124,6 +124,9 @@ struct core_args {
 	char socket_path[CORE_SOCKET_PATH_BYTES];
 	uint64_t runtime;
 	uint64_t code_type;
+	/* Of a word in the program's memory, or 0: how long the start has held it, in
+	 * ns; 0 until that is known. */
+	uint64_t held_word;
 	uint32_t python_hex;
 	char python_version[64];
 };

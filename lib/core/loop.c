@@ -188,10 +188,21 @@ RARE static void tell_own_stop(struct core *c, int64_t from)
 	runs_publish(c);
 }
 
+/* The program's thread says it when it goes on, which may be after the first ticks. */
+static void count_held(struct core *c)
+{
+	uint64_t ns;
+
+	if (c->args.held_word != 0 && c->counters[RING_HELD_NS] == 0 &&
+		load64(c, c->args.held_word, &ns))
+		c->counters[RING_HELD_NS] = ns;
+}
+
 void loop_count_cpu(struct core *c)
 {
 	int64_t program = cpu_of_program(c) - c->first_program_cpu;
 
+	count_held(c);
 	c->counters[RING_CPU_NS] = (uint64_t)loop_clock(CLOCK_OWN_CPU);
 	/* Once it was reaped it has no clock any more. */
 	if (program > (int64_t)c->counters[RING_PROGRAM_NS])

@@ -64,6 +64,7 @@ enum file_record_type {
 	FILE_MARK = FILE_OPTIONAL | 23,
 	FILE_COPY = FILE_OPTIONAL | 25,
 	FILE_TIMER = FILE_OPTIONAL | 26,
+	FILE_TIMERS = FILE_OPTIONAL | 27,
 	FILE_SUMMARY = 32,
 };
 
@@ -238,6 +239,19 @@ struct file_copy {
 	 * and the file, or what else, it lies in; "": not known. */
 	uint64_t owner[2];
 	struct file_text mapping[2];
+};
+
+/* What has become of the CPU timers that were asked for, from then on. */
+struct file_timers {
+	uint32_t segment;
+	uint64_t mono_ns;
+	uint32_t state;   /* enum ring_timer, or one that is not known yet */
+	uint32_t detail;  /* an errno, where the state has one */
+	uint32_t blocked; /* threads so far that had none, as they block SIGURG */
+	/* The handler of SIGURG that is not the sampler's, and what it lies in; "": not
+	 * known. */
+	uint64_t owner;
+	struct file_text mapping;
 };
 
 struct file_gap {

@@ -599,6 +599,18 @@ static void get_copy(
 	}
 }
 
+static void get_timers(
+	struct file_reader *r, struct varint_reader *v, struct file_timers *t)
+{
+	t->segment = get_ref(v, r->segments.highest, false);
+	t->mono_ns = varint_get(v);
+	t->state = varint_get_max(v, 255);
+	t->detail = varint_get_max(v, UINT32_MAX);
+	t->blocked = varint_get_max(v, UINT32_MAX);
+	t->owner = varint_get(v);
+	t->mapping = get_text(v);
+}
+
 /* Decode the payload v of a record of this type.  Sets v->bad when it does not fit;
  * returns false when the record is not one to be returned. */
 static bool decode(struct file_reader *r, unsigned type, struct varint_reader *v,
@@ -679,6 +691,9 @@ static bool decode(struct file_reader *r, unsigned type, struct varint_reader *v
 		return true;
 	case FILE_COPY:
 		get_copy(r, v, &ret->copy);
+		return true;
+	case FILE_TIMERS:
+		get_timers(r, v, &ret->timers);
 		return true;
 	case FILE_GAP:
 		ret->gap.segment = get_ref(v, r->segments.highest, false);

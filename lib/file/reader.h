@@ -36,6 +36,7 @@ struct file_record {
 		struct file_timer timer;
 		struct file_phase phase;
 		struct file_copy copy;
+		struct file_timers timers;
 		struct file_gap gap;
 		struct file_clock clock;
 		struct {

@@ -694,6 +694,21 @@ void file_writer_copy(struct file_writer *w, const struct file_copy *c)
 	end(w, &w->samples, FILE_COPY);
 }
 
+void file_writer_timers(struct file_writer *w, const struct file_timers *t)
+{
+	struct buf *b = begin(w);
+
+	buf_add_uvarint(b, t->segment);
+	buf_add_uvarint(b, t->mono_ns);
+	buf_add_uvarint(b, t->state);
+	buf_add_uvarint(b, t->detail);
+	buf_add_uvarint(b, t->blocked);
+	buf_add_uvarint(b, t->owner);
+	add_text(b, t->mapping.bytes,
+		t->mapping.size < FILE_TEXT_MAX ? t->mapping.size : FILE_TEXT_MAX);
+	end(w, &w->samples, FILE_TIMERS);
+}
+
 void file_writer_gap(struct file_writer *w, const struct file_gap *g)
 {
 	struct buf *b = begin(w);

@@ -75,6 +75,7 @@ void file_writer_timer(
 /* It holds on, in later chunks too. */
 void file_writer_phase(struct file_writer *w, const struct file_phase *p);
 void file_writer_copy(struct file_writer *w, const struct file_copy *c);
+void file_writer_timers(struct file_writer *w, const struct file_timers *t);
 void file_writer_gap(struct file_writer *w, const struct file_gap *g);
 void file_writer_clock(struct file_writer *w, const struct file_clock *c);
 void file_writer_counters(struct file_writer *w, uint32_t segment,

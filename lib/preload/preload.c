@@ -39,7 +39,13 @@ WEAK int __register_atfork(
 WEAK int pthread_atfork(
 	void (*prepare)(void), void (*parent)(void), void (*child)(void));
 
-enum { FORK_PATIENCE_US = 1000 };
+/* Seldom a system call, and one that every Python makes as it starts. */
+struct monotonic {
+	long s, ns;
+};
+WEAK int clock_gettime(int clock, struct monotonic *time);
+
+enum { FORK_PATIENCE_US = 1000, CLOCK_IS_MONOTONIC = 1 };
 
 static long call(long n, long a, long b, long c, long d, long e, long f)
 {
@@ -99,6 +105,27 @@ static void fill_args(struct core_args *args, uint64_t arena, const char *socket
 			Py_GetVersion());
 }
 
+/* How long the program was held for the start, ns; the task looks here for it.  Of this
+ * memory, as the arena may be gone before the program goes on. */
+static uint64_t held_ns;
+
+static uint64_t now_ns(void)
+{
+	struct monotonic now;
+
+	if (clock_gettime == NULL || clock_gettime(CLOCK_IS_MONOTONIC, &now) != 0)
+		return 0;
+	return (uint64_t)now.s * 1000000000 + (uint64_t)now.ns;
+}
+
+static void tell_held(uint64_t since)
+{
+	uint64_t now = now_ns();
+
+	if (since != 0 && now > since)
+		__atomic_store_n(&held_ns, now - since, __ATOMIC_RELAXED);
+}
+
 static void start_task(bool forked)
 {
 	int (*start)(struct core_args *) =
@@ -116,6 +143,7 @@ static void start_task(bool forked)
 
 	fill_args(args, (uint64_t)arena, entries_socket());
 	args->forked = forked;
+	args->held_word = (uint64_t)(uintptr_t)&held_ns;
 	/* Where the program waits for the recorder's answer, it cannot end. */
 	args->patience_us = forked && !args->hold ? FORK_PATIENCE_US : 0;
 	if (start(args) < 0)
@@ -138,8 +166,17 @@ static void before_fork(void)
  * memory.  Before all that the program does there. */
 static void after_fork(void)
 {
-	if (!over && filters_are_ours() && entries_go_on())
-		start_task(true);
+	uint64_t since;
+
+	if (over || !filters_are_ours())
+		return;
+	/* What is there is of the process that was forked. */
+	__atomic_store_n(&held_ns, 0, __ATOMIC_RELAXED);
+	since = now_ns();
+	if (!entries_go_on())
+		return;
+	start_task(true);
+	tell_held(since);
 }
 
 static void watch_forks(void)
@@ -152,6 +189,8 @@ static void watch_forks(void)
 
 __attribute__((constructor)) static void preload_start(void)
 {
+	uint64_t since = now_ns();
+
 	hooks_find();
 	if (&environ == NULL || environ == NULL || !entries_take(environ))
 		return;
@@ -164,4 +203,5 @@ __attribute__((constructor)) static void preload_start(void)
 		return;
 	start_task(false);
 	watch_forks();
+	tell_held(since);
 }

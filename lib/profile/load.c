@@ -13,6 +13,7 @@
 struct pending {
 	int64_t start_ns, wall_ns;
 	uint64_t first, ticks;
+	uint64_t late; /* of the ticks */
 	uint32_t stack;
 	uint32_t state;
 };
@@ -20,6 +21,7 @@ struct pending {
 struct account {
 	uint64_t tick;
 	uint64_t cpu_ns;
+	uint64_t lost;
 	bool anew;
 };
 
@@ -33,6 +35,11 @@ struct thread {
 	bool has_account; /* last is one */
 	uint64_t last_cpu_ns;
 	bool listed; /* among those with something to do */
+
+	bool lives; /* it has had an account, in this recording or another part of it */
+	uint64_t last_tick, last_lost;
+	uint64_t missed_before; /* its life */
+	uint64_t gaps_before[REC_GAP_COUNT];
 };
 
 struct block {
@@ -47,9 +54,23 @@ struct phase {
 	uint32_t state; /* enum load_state, 0 */
 };
 
+struct gap {
+	int64_t from_ns, to_ns;
+	uint64_t missed; /* strata */
+	uint32_t reason; /* below REC_GAP_COUNT */
+};
+
 struct segment {
 	struct block *blocks; /* of the chunks that are still needed */
 	size_t block_count, block_capacity;
+	uint64_t *late; /* ticks, likewise */
+	size_t late_count, late_capacity;
+	struct gap *gaps; /* of the chunk in hand */
+	size_t gap_count, gap_capacity;
+	uint64_t missed; /* in the gaps before it */
+	uint64_t gap_ns[REC_GAP_COUNT];
+	int64_t rate_ns; /* the length of strata that was told last; 0: none was */
+	uint32_t rate_flags;
 	struct phase *phases; /* likewise */
 	size_t phase_count, phase_capacity;
 };
@@ -107,6 +128,50 @@ static struct segment *segment_of(struct loader *l, uint32_t number)
 
 /* --- ticks --- */
 
+static void tell_rate(struct loader *l, struct segment *s, const struct file_ticks *t)
+{
+	uint32_t flags = t->flags & (FILE_TICKS_MEAN | FILE_TICKS_LIMITED);
+	struct load_rate rate = {
+		.segment = model_segment_of_file(l->m, t->segment),
+		.from_ns = (int64_t)t->start_ns,
+		.length_ns = (int64_t)t->length_ns,
+		.flags = flags,
+	};
+	bool same = flags == s->rate_flags &&
+		    (s->rate_ns == rate.length_ns || (flags & FILE_TICKS_MEAN) != 0);
+
+	if (l->o->rate == NULL || (s->rate_ns != 0 && same))
+		return;
+	s->rate_ns = rate.length_ns;
+	s->rate_flags = flags;
+	l->o->rate(l->m, &rate, l->o->context);
+}
+
+static void add_late(struct segment *s, const struct file_ticks *t)
+{
+	for (uint32_t i = 0; i < t->late_count; i++) {
+		s->late = xgrow(
+			s->late, s->late_count, &s->late_capacity, sizeof(*s->late));
+		s->late[s->late_count++] = t->late[i];
+	}
+}
+
+/* How many of the late ticks lie before one. */
+static size_t late_before(const struct segment *s, uint64_t tick)
+{
+	size_t low = 0, high = s->late_count;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (s->late[middle] < tick)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
 static void add_ticks(struct loader *l, const struct file_ticks *t)
 {
 	struct segment *s = segment_of(l, model_segment_of_file(l->m, t->segment));
@@ -126,7 +191,74 @@ static void add_ticks(struct loader *l, const struct file_ticks *t)
 		.subset_of = t->subset_of,
 		.subset = t->subset,
 	};
+	add_late(s, t);
 	model_add_ticks(l->m, t);
+	tell_rate(l, s, t);
+}
+
+/* The strata that a gap has in place of ticks: they are as long as the one behind it,
+ * which the chunk has before the gap, or else the one before it. */
+static uint64_t missed_in(const struct segment *s, const struct gap *g)
+{
+	size_t low = 0, high = s->block_count;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (s->blocks[middle].start_ns < g->to_ns)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	if (low == s->block_count || s->blocks[low].start_ns != g->to_ns) {
+		if (low == 0)
+			return 0;
+		low--;
+	}
+	return s->blocks[low].length_ns > 0
+		       ? (uint64_t)((g->to_ns - g->from_ns) / s->blocks[low].length_ns)
+		       : 0;
+}
+
+static void add_gap(struct loader *l, const struct file_gap *g)
+{
+	uint32_t number = model_segment_of_file(l->m, g->segment);
+	struct segment *s = segment_of(l, number);
+	struct gap gap = {
+		.from_ns = (int64_t)g->from_ns,
+		.to_ns = (int64_t)g->to_ns,
+		.reason = g->reason,
+	};
+
+	model_add_gap(l->m, g);
+	if (gap.from_ns < 0 || gap.to_ns <= gap.from_ns)
+		return;
+	if (l->o->gap != NULL)
+		l->o->gap(l->m,
+			&(struct load_gap){
+				number, gap.from_ns, gap.to_ns, gap.reason },
+			l->o->context);
+	if (gap.reason >= REC_GAP_COUNT)
+		return;
+	if (gap.reason == REC_GAP_MISSED)
+		gap.missed = missed_in(s, &gap);
+	s->gaps = xgrow(s->gaps, s->gap_count, &s->gap_capacity, sizeof(*s->gaps));
+	s->gaps[s->gap_count++] = gap;
+}
+
+/* Those of the chunk are behind it. */
+static void sum_gaps(struct loader *l)
+{
+	for (size_t i = 0; i < l->segment_count; i++) {
+		struct segment *s = &l->segments[i];
+
+		for (size_t j = 0; j < s->gap_count; j++) {
+			s->missed += s->gaps[j].missed;
+			s->gap_ns[s->gaps[j].reason] +=
+				(uint64_t)(s->gaps[j].to_ns - s->gaps[j].from_ns);
+		}
+		s->gap_count = 0;
+	}
 }
 
 static void add_phase(struct loader *l, const struct file_phase *p)
@@ -218,6 +350,16 @@ static bool weigh(const struct segment *s, uint64_t first, uint64_t ticks,
 	return true;
 }
 
+static void drop_late(struct segment *s)
+{
+	enum { KEPT = 65536 };
+
+	if (s->late_count <= KEPT * 2)
+		return;
+	memmove(s->late, s->late + s->late_count - KEPT, KEPT * sizeof(*s->late));
+	s->late_count = KEPT;
+}
+
 /* Blocks that no run can refer to any more: all but the last ones. */
 static void drop_blocks(struct loader *l)
 {
@@ -226,11 +368,118 @@ static void drop_blocks(struct loader *l)
 	for (size_t i = 0; i < l->segment_count; i++) {
 		struct segment *s = &l->segments[i];
 
+		drop_late(s);
 		if (s->block_count <= KEPT * 2)
 			continue;
 		memmove(s->blocks, s->blocks + s->block_count - KEPT,
 			KEPT * sizeof(*s->blocks));
 		s->block_count = KEPT;
+	}
+}
+
+/* --- lives of threads --- */
+
+/* When an account was taken: where nothing was sampled before it, at the beginning of
+ * its tick's stratum, else at the end of the one before; 0: not known. */
+static int64_t time_of(const struct segment *s, uint64_t tick, bool anew)
+{
+	const struct block *b = block_at(s, tick);
+	const struct block *before = tick != 0 ? block_at(s, tick - 1) : NULL;
+
+	if (before != NULL && (!anew || b == NULL))
+		return before->start_ns +
+		       (int64_t)(tick - before->first) * before->length_ns;
+	return b != NULL ? b->start_ns + (int64_t)(tick - b->first) * b->length_ns : 0;
+}
+
+/* The mean weight of the ticks [from, to), of those whose strata are known. */
+static double mean_weight(const struct segment *s, uint64_t from, uint64_t to)
+{
+	size_t low = 0, high = s->block_count;
+	double sum = 0, ticks = 0;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (s->blocks[middle].first + s->blocks[middle].count <= from)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	for (; low < s->block_count && s->blocks[low].first < to; low++) {
+		const struct block *b = &s->blocks[low];
+		uint64_t first = b->first > from ? b->first : from;
+		uint64_t end = b->first + b->count < to ? b->first + b->count : to;
+
+		sum += (double)weight_of(b, end - first);
+		ticks += (double)(end - first);
+	}
+	return ticks > 0 ? sum / ticks : 0;
+}
+
+/* Strata that were missed, and gaps, up to a time. */
+static uint64_t gaps_until(
+	const struct segment *s, int64_t ns, uint64_t gap_ns[REC_GAP_COUNT])
+{
+	uint64_t missed = s->missed;
+
+	memcpy(gap_ns, s->gap_ns, sizeof(s->gap_ns));
+	for (size_t i = 0; i < s->gap_count; i++) {
+		const struct gap *g = &s->gaps[i];
+
+		if (g->to_ns > ns)
+			continue;
+		missed += g->missed;
+		gap_ns[g->reason] += (uint64_t)(g->to_ns - g->from_ns);
+	}
+	return missed;
+}
+
+static void add_lost(const struct segment *s, struct thread *t,
+	struct model_thread *life, const struct account *a, bool begins_here)
+{
+	uint64_t from = t->lives ? t->last_tick : 0;
+	uint64_t known = t->lives ? t->last_lost : begins_here ? 0 : a->lost;
+
+	if (a->lost > known) {
+		double ns = (double)(a->lost - known) * mean_weight(s, from, a->tick);
+
+		life->lost_ns = ns < (double)MOST_NS - (double)life->lost_ns
+					? life->lost_ns + (uint64_t)ns
+					: MOST_NS;
+	}
+	t->last_tick = a->tick;
+	t->last_lost = a->lost;
+	t->lives = true;
+}
+
+/* What a thread's accounts of the chunk, in order, say of its life. */
+static void follow_life(struct loader *l, uint32_t number, struct thread *t)
+{
+	struct model_thread *life = model_thread_life(l->m, number);
+	const struct segment *s = segment_of(l, life->segment);
+	bool begins_here = !model_segment(l->m, life->segment)->continued;
+
+	for (size_t i = 0; i < t->account_count; i++) {
+		const struct account *a = &t->accounts[i];
+		uint64_t gap_ns[REC_GAP_COUNT];
+		bool first = life->first_ns == 0;
+		int64_t ns = time_of(s, a->tick, first || a->anew);
+
+		add_lost(s, t, life, a, begins_here);
+		if (ns <= 0 || ns < life->last_ns)
+			continue;
+		uint64_t missed = gaps_until(s, ns, gap_ns);
+
+		if (first) {
+			life->first_ns = ns;
+			t->missed_before = missed;
+			memcpy(t->gaps_before, gap_ns, sizeof(gap_ns));
+		}
+		life->last_ns = ns;
+		life->missed = missed - t->missed_before;
+		for (size_t j = 0; j < REC_GAP_COUNT; j++)
+			life->gap_ns[j] = gap_ns[j] - t->gaps_before[j];
 	}
 }
 
@@ -249,6 +498,7 @@ static struct load_run resolve(
 		.ticks = p->ticks,
 		.start_ns = p->start_ns,
 		.wall_ns = p->wall_ns,
+		.late = p->late,
 	};
 
 	if ((p->state & REC_RUNNING) != 0)
@@ -267,6 +517,9 @@ static void weigh_runs(struct loader *l, uint32_t number, struct thread *t)
 		p->state |= phase_at(s, p->first);
 		if (!weigh(s, p->first, p->ticks, &p->start_ns, &p->wall_ns))
 			p->wall_ns = 0;
+		p->late =
+			late_before(s, p->first + p->ticks) - late_before(s, p->first);
+		model_thread_life(l->m, number)->late += p->late;
 	}
 }
 
@@ -357,9 +610,6 @@ static int compare_accounts(const void *a, const void *b)
 
 static void settle_accounts(struct loader *l, uint32_t number, struct thread *t)
 {
-	if (t->account_count != 0)
-		qsort(t->accounts, t->account_count, sizeof(*t->accounts),
-			compare_accounts);
 	for (size_t i = 0; i < t->account_count; i++) {
 		const struct account *a = &t->accounts[i];
 		size_t count = 0;
@@ -438,6 +688,10 @@ static void on_flush(struct loader *l)
 		struct thread *t = &l->threads[number];
 
 		weigh_runs(l, number, t);
+		if (t->account_count != 0)
+			qsort(t->accounts, t->account_count, sizeof(*t->accounts),
+				compare_accounts);
+		follow_life(l, number, t);
 		if (l->o->cpu)
 			settle_accounts(l, number, t);
 		else
@@ -449,6 +703,7 @@ static void on_flush(struct loader *l)
 	}
 	l->listed_count = kept;
 	give_batch(l);
+	sum_gaps(l);
 	drop_blocks(l);
 }
 
@@ -497,6 +752,7 @@ static void add_account(struct loader *l, const struct file_cpu *c)
 	t->accounts[t->account_count++] = (struct account){
 		.tick = c->tick,
 		.cpu_ns = c->cpu_ns,
+		.lost = c->lost,
 		.anew = (c->flags & FILE_CPU_ANEW) != 0,
 	};
 }
@@ -568,7 +824,10 @@ static void on_record(struct loader *l, const struct file_record *r)
 		model_add_copy(l->m, &r->copy);
 		break;
 	case FILE_GAP:
-		model_add_gap(l->m, &r->gap);
+		add_gap(l, &r->gap);
+		break;
+	case FILE_TIMERS:
+		model_add_timers(l->m, &r->timers);
 		break;
 	case FILE_MARK:
 		model_add_mark(l->m, &r->mark);
@@ -594,7 +853,8 @@ static void start_over(struct loader *l)
 	for (size_t i = 0; i < l->thread_count; i++)
 		l->threads[i].has_account = false;
 	for (size_t i = 0; i < l->segment_count; i++)
-		l->segments[i].block_count = l->segments[i].phase_count = 0;
+		l->segments[i].block_count = l->segments[i].phase_count =
+			l->segments[i].late_count = 0;
 }
 
 static void free_loader(struct loader *l)
@@ -607,6 +867,8 @@ static void free_loader(struct loader *l)
 	for (size_t i = 0; i < l->segment_count; i++) {
 		free(l->segments[i].blocks);
 		free(l->segments[i].phases);
+		free(l->segments[i].late);
+		free(l->segments[i].gaps);
 	}
 	free(l->segments);
 	free(l->listed);

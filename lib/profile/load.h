@@ -31,6 +31,7 @@ struct load_run {
 	int64_t cpu_ns;
 	int64_t timer_ns; /* CPU time by its own timer; nothing else is set then */
 	uint64_t timer_samples;
+	uint64_t late;   /* of the ticks, those taken too late */
 	bool cpu_scaled; /* by the kernel's account; else it is the running wall time */
 };
 
@@ -48,10 +49,33 @@ typedef void load_function(struct model *m, const struct load_run *run, void *co
 typedef void load_mark_function(
 	struct model *m, const struct model_mark *mark, void *context);
 
+/* Time without ticks. */
+struct load_gap {
+	uint32_t segment; /* of the model */
+	int64_t from_ns, to_ns;
+	uint32_t reason; /* enum record_gap, or one that is not known yet */
+};
+
+/* From a stratum on, another length of strata than before it. */
+struct load_rate {
+	uint32_t segment; /* of the model */
+	int64_t from_ns;
+	int64_t length_ns; /* where each is as long as it happened to be: the first */
+	uint32_t flags;    /* enum file_ticks_flags */
+};
+
+/* Called for each in the order of the file: before the runs of the same chunk. */
+typedef void load_gap_function(
+	struct model *m, const struct load_gap *gap, void *context);
+typedef void load_rate_function(
+	struct model *m, const struct load_rate *rate, void *context);
+
 struct load_options {
 	bool cpu;
 	load_function *run;
 	load_mark_function *mark; /* NULL: they are in the model anyway */
+	load_gap_function *gap;   /* likewise, as sums */
+	load_rate_function *rate; /* or NULL */
 	void *context;
 };
 

@@ -37,6 +37,7 @@ struct model {
 	struct model_function *functions;
 	size_t function_count, function_capacity;
 	struct hash_index function_index;
+	struct hash_index symbol_index; /* of the first functions of that name */
 	struct model_frame *frames;
 	size_t frame_count, frame_capacity;
 	struct hash_index frame_index;
@@ -52,6 +53,7 @@ struct model {
 	struct model_mark *marks;
 	size_t mark_count, mark_capacity;
 	struct model_recorder recorder;
+	uint32_t recordings;
 
 	/* Of the epoch and recording in hand. */
 	struct map string_map, function_map, segment_map, thread_map;
@@ -84,6 +86,7 @@ static void free_segment(struct model_segment *s)
 		free(s->copies[i].mapping[1]);
 	}
 	free(s->copies);
+	free(s->timers.mapping);
 	free(s->comm);
 }
 
@@ -97,6 +100,7 @@ void model_free(struct model *m)
 	hash_index_done(&m->string_index);
 	free(m->functions);
 	hash_index_done(&m->function_index);
+	hash_index_done(&m->symbol_index);
 	free(m->frames);
 	hash_index_done(&m->frame_index);
 	free(m->stacks);
@@ -195,6 +199,15 @@ const char *model_attribute(const struct model_segment *s, const char *name)
 	return NULL;
 }
 
+bool model_has_waiting(const struct model *m)
+{
+	size_t without = 0;
+
+	for (size_t i = 0; i < m->segment_count; i++)
+		without += (m->segments[i].flags & FILE_SEGMENT_ONCPU) != 0;
+	return m->segment_count == 0 || without != m->segment_count;
+}
+
 bool model_has_timers(const struct model *m)
 {
 	for (size_t i = 0; i < m->segment_count; i++)
@@ -268,12 +281,42 @@ static uint32_t intern_string(struct model *m, const char *text, size_t size)
 	return entry;
 }
 
-static uint64_t hash_function(const struct model_function *f)
+static uint64_t hash_symbol(const struct model_function *f)
 {
 	/* Interned, so that addresses tell strings apart. */
 	uint64_t h = hash_mix((uintptr_t)f->name, (uintptr_t)f->file);
 
-	return hash_mix(hash_mix(h, (uint64_t)f->first_line), f->table_hash);
+	return hash_mix(h, (uint64_t)f->first_line);
+}
+
+static uint64_t hash_of_symbol(uint32_t entry, const void *context)
+{
+	return hash_symbol(&((const struct model *)context)->functions[entry]);
+}
+
+static bool is_same_symbol(
+	const struct model_function *a, const struct model_function *b)
+{
+	return a->name == b->name && a->file == b->file &&
+	       a->first_line == b->first_line;
+}
+
+/* The number of the first function that looks like one; its own, if that is new. */
+static uint32_t symbol_of(struct model *m, uint32_t function)
+{
+	const struct model_function *f = &m->functions[function];
+	uint32_t at = (uint32_t)hash_symbol(f), entry;
+
+	while (hash_index_next(&m->symbol_index, &at, &entry))
+		if (is_same_symbol(&m->functions[entry], f))
+			return entry;
+	hash_index_add(&m->symbol_index, hash_symbol(f), function, hash_of_symbol, m);
+	return function;
+}
+
+static uint64_t hash_function(const struct model_function *f)
+{
+	return hash_mix(hash_symbol(f), f->table_hash);
 }
 
 static uint64_t hash_of_function(uint32_t entry, const void *context)
@@ -289,15 +332,14 @@ static uint32_t intern_function(struct model *m, const struct model_function *f)
 	while (hash_index_next(&m->function_index, &at, &entry)) {
 		const struct model_function *k = &m->functions[entry];
 
-		if (k->name == f->name && k->file == f->file &&
-			k->first_line == f->first_line &&
-			k->table_hash == f->table_hash)
+		if (is_same_symbol(k, f) && k->table_hash == f->table_hash)
 			return entry;
 	}
 	m->functions = xgrow(m->functions, m->function_count, &m->function_capacity,
 		sizeof(*m->functions));
 	entry = (uint32_t)m->function_count++;
 	m->functions[entry] = *f;
+	m->functions[entry].symbol = symbol_of(m, entry);
 	hash_index_add(&m->function_index, hash, entry, hash_of_function, m);
 	return entry;
 }
@@ -386,6 +428,7 @@ void model_epoch(struct model *m)
 void model_recording(struct model *m)
 {
 	model_epoch(m);
+	m->recordings++;
 	m->segment_map.count = m->thread_map.count = 0;
 }
 
@@ -649,8 +692,18 @@ void model_add_account(struct model *m, const struct file_cpu *c)
 {
 	struct model_thread *t = &m->threads[model_thread_of_file(m, c->thread)];
 
-	/* What lies before the first one, or in a pause, was not sampled. */
-	if (t->accounted && (c->flags & FILE_CPU_ANEW) == 0) {
+	/* What was lost before the beginning of a file that is not there is not of it.
+	 */
+	if (!t->accounted && !m->segments[t->segment].continued)
+		t->lost = c->lost;
+	else if (t->accounted && c->lost > t->last_lost)
+		t->lost += c->lost - t->last_lost;
+	/* What lies before the first one, in a pause, or between two files was not
+	 * sampled. */
+	if (t->accounted && t->recording == m->recordings &&
+		(c->flags & FILE_CPU_ANEW) == 0) {
+		if (c->cpu_ns > t->last_cpu_ns)
+			t->cpu_ns += c->cpu_ns - t->last_cpu_ns;
 		if (c->delay_ns > t->last_delay_ns)
 			t->delay_ns += c->delay_ns - t->last_delay_ns;
 		if (c->run_count > t->last_runs)
@@ -660,8 +713,9 @@ void model_add_account(struct model *m, const struct file_cpu *c)
 	t->coarse |= (c->flags & FILE_CPU_COARSE) != 0;
 	t->last_delay_ns = c->delay_ns;
 	t->last_runs = c->run_count;
-	if (c->lost > t->lost)
-		t->lost = c->lost;
+	t->last_cpu_ns = c->cpu_ns;
+	t->last_lost = c->lost;
+	t->recording = m->recordings;
 }
 
 void model_add_ticks(struct model *m, const struct file_ticks *t)
@@ -714,6 +768,24 @@ void model_add_copy(struct model *m, const struct file_copy *c)
 	}
 }
 
+/* It is told again where a part begins. */
+void model_add_timers(struct model *m, const struct file_timers *t)
+{
+	struct model_timers *now =
+		&m->segments[model_segment_of_file(m, t->segment)].timers;
+
+	free(now->mapping);
+	*now = (struct model_timers){
+		.told = true,
+		.mono_ns = t->mono_ns,
+		.state = t->state,
+		.detail = t->detail,
+		.blocked = t->blocked,
+		.owner = t->owner,
+		.mapping = copy_text(&t->mapping),
+	};
+}
+
 void model_add_gap(struct model *m, const struct file_gap *g)
 {
 	struct model_segment *s = &m->segments[model_segment_of_file(m, g->segment)];
@@ -733,6 +805,11 @@ void model_add_clock(struct model *m, const struct file_clock *c)
 {
 	m->segments[model_segment_of_file(m, c->segment)].clock_offset =
 		(int64_t)(c->mono_ns - c->real_ns);
+}
+
+struct model_thread *model_thread_life(struct model *m, uint32_t number)
+{
+	return &m->threads[number];
 }
 
 uint32_t model_segment_of_file(const struct model *m, uint32_t id)

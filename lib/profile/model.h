@@ -22,6 +22,9 @@ struct model_function {
 	const char *file;
 	int64_t first_line;
 	uint64_t table_hash;
+	/* Of those with this name, file and line, which nobody can tell apart, the
+	 * number of the first: code that was compiled again, two lambdas in a line. */
+	uint32_t symbol;
 };
 
 /* What stands at one level of a stack. */
@@ -68,6 +71,17 @@ struct model_copy {
 	char *mapping[2]; /* "": not known */
 };
 
+/* What has become of CPU timers, from a time on. */
+struct model_timers {
+	bool told;
+	uint64_t mono_ns;
+	uint32_t state;   /* enum ring_timer; or another one, of a newer writer */
+	uint32_t detail;  /* an errno, where the state has one */
+	uint32_t blocked; /* threads that had none, as they block SIGURG */
+	uint64_t owner;   /* the handler of SIGURG that is not the sampler's */
+	char *mapping;    /* what it lies in; "" or NULL: not known */
+};
+
 struct model_segment {
 	uint8_t id[FILE_ID_BYTES];
 	bool continued; /* its beginning is in a file that was not read */
@@ -91,6 +105,7 @@ struct model_segment {
 	int64_t clock_offset;      /* monotonic less real, ns */
 	struct model_copy *copies; /* changes; none where the sampler was a task */
 	size_t copy_count, copy_capacity;
+	struct model_timers timers;
 	char *comm; /* base name of the first word of the command line */
 };
 
@@ -107,10 +122,22 @@ struct model_thread {
 	bool accounted;
 	bool coarse; /* CPU time in steps of a clock tick; delay and runs are not known
 		      */
+	uint64_t cpu_ns;
 	uint64_t delay_ns; /* ready to run, without a CPU */
 	uint64_t runs;     /* times it was put on one */
 	uint64_t lost;     /* ticks that were left out for want of room */
-	uint64_t last_delay_ns, last_runs; /* as the last account has them */
+	/* As the last account has them, and in which recording that was. */
+	uint64_t last_cpu_ns, last_delay_ns, last_runs, last_lost;
+	uint32_t recording;
+
+	/* What of its time there are no samples of.  Ticks that are late or missed, and
+	 * pauses, are the sampler's: they are those of a thread's life, which is as
+	 * long as it is known to have lived, on the monotonic clock of the segment. */
+	int64_t first_ns, last_ns; /* 0: not known */
+	uint64_t late;    /* ticks at which it was seen, but later than drawn */
+	uint64_t lost_ns; /* that the lost ticks stood for, about */
+	uint64_t missed;  /* strata without a tick */
+	uint64_t gap_ns[REC_GAP_COUNT];
 };
 
 /* What somebody wanted to be noted. */
@@ -148,6 +175,8 @@ int64_t model_mark_ns(const struct model_mark *mark, const struct model_segment 
 
 /* The value of an attribute of a segment (its first), or NULL. */
 const char *model_attribute(const struct model_segment *s, const char *name);
+/* Were waiting threads recorded, of any process?  (Not with --oncpu.) */
+bool model_has_waiting(const struct model *m);
 /* Had any process CPU timers? */
 bool model_has_timers(const struct model *m);
 /* A counter of a segment, 0 when it is not there. */
@@ -181,9 +210,13 @@ void model_add_account(struct model *m, const struct file_cpu *c);
 void model_add_ticks(struct model *m, const struct file_ticks *t);
 void model_add_summary(struct model *m, const struct file_summary *s);
 void model_add_copy(struct model *m, const struct file_copy *c);
+void model_add_timers(struct model *m, const struct file_timers *t);
 void model_add_gap(struct model *m, const struct file_gap *g);
 void model_add_mark(struct model *m, const struct file_mark *mark);
 void model_add_clock(struct model *m, const struct file_clock *c);
+
+/* To fill in what is known of its life. */
+struct model_thread *model_thread_life(struct model *m, uint32_t number);
 
 uint32_t model_segment_of_file(const struct model *m, uint32_t id);
 uint32_t model_thread_of_file(const struct model *m, uint32_t id);

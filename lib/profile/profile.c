@@ -150,12 +150,7 @@ int64_t profile_total(const struct profile *p, enum profile_event event)
 
 bool profile_has_waiting(const struct profile *p)
 {
-	size_t count = model_segment_count(p->model), without = 0;
-
-	for (uint32_t i = 0; i < count; i++)
-		without +=
-			(model_segment(p->model, i)->flags & FILE_SEGMENT_ONCPU) != 0;
-	return count == 0 || without != count;
+	return model_has_waiting(p->model);
 }
 
 bool profile_has_timers(const struct profile *p)

@@ -183,6 +183,7 @@ enum ring_counter {
 	RING_TIMER_YIELDED,  /* times the timers stood aside for another SIGURG user */
 	RING_TIMER_INTERRUPTED, /* system calls that said EINTR as a timer's signal came
 				 */
+	RING_HELD_NS, /* that a start by the program itself has held it; 0: not known */
 	RING_COUNTERS,
 };
 

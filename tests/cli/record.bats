@@ -3,7 +3,7 @@
 load helpers
 
 # A line that ends every recording.
-end_line='^\[ pystack record: wrote [0-9.]+ MB .* \([0-9]+ samples?, [0-9]+ process(es)?, [0-9]+ threads?, [0-9]+ lost, [0-9]+ approximate, [0-9]+ late(, [0-9]+ (truncated|unreadable|missed))*(, [0-9.]+ s parked)?, overhead [0-9.]+% of a core\) \]$'
+end_line='^\[ pystack record: wrote [0-9.]+ MB .* \([0-9]+ samples?, [0-9]+ process(es)?, [0-9]+ threads?, [0-9]+ lost, [0-9]+ approximate, [0-9]+ of [0-9]+ ticks late(, [0-9]+ (truncated|unreadable|missed))*(, [0-9.]+ s parked)?, overhead [0-9.]+% of a core\) \]$'
 
 record() {
     "$PYSTACK" record "$@"

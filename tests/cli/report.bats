@@ -31,7 +31,7 @@ sum_of_column() { # number
     [ "${lines[0]}" = "# $recording: format 1.0" ]
     [[ ${lines[1]} =~ ^"# started process "[0-9]+": $PYTHON $apps/known.py 0.6 3"$ ]]
     [[ ${lines[2]} =~ ^"#   CPython 3."[0-9]+\.[^,]+", 20"[0-9][0-9]-[0-9-]+" "[0-9:]+" UTC, "[0-9.]+" s, 500 Hz"$ ]]
-    grep -q "^# samples: $told of [23] threads, [0-9]* lost, [0-9]* approximate ([0-9.]*%), [0-9]* late\(, [0-9]* [a-z]*\)*$" <<< "$output"
+    grep -q "^# samples: $told of [23] threads, [0-9]* lost, [0-9]* approximate ([0-9.]*%)\(, [0-9]* [a-z]*\)*, [0-9]* of [0-9]* ticks late\(, [0-9]* missed\)\{0,1\}$" <<< "$output"
     grep -q '^# cpu: [0-9.]* s running; waiting were [0-9.]*% of [0-9.]* s thread time (--event=wall shows them)$' <<< "$output"
 }
 
@@ -60,6 +60,23 @@ sum_of_column() { # number
     for word in ticks samples late missed approximate lost walks 'sampler-cpu (ns)'; do
         grep -q "^ *[0-9]*  $word$" <<< "$output"
     done
+    # What the process has of late ticks and missed ones its first thread has too, and it
+    # ran, was ready to run or was blocked for as long as it lived, but for what was before
+    # its first account.
+    "$PYTHON" -c '
+import sys
+lines = sys.argv[1].splitlines()
+counters = {l.split()[1]: int(l.split()[0]) for l in lines if l[:16].strip().isdigit()
+            and len(l.split()) == 2}
+titles = next(l for l in lines if l.startswith("#     tid"))
+names = [n.strip() for n in titles.lstrip("# ").replace("on cpu", "on-cpu").replace(", s", "").split()]
+row = dict(zip(names, next(l for l in lines if l.endswith("  MainThread")).split()))
+assert int(row["late"]) <= counters["late"] and int(row["miss"]) <= counters["missed"], row
+assert counters["missed"] - int(row["miss"]) <= 3, (row, counters)
+took = sum(float(row[n]) for n in ("cpu", "delay", "blocked"))
+missed = counters["missed"] * 0.002
+assert abs(took - float(row["wall"]) - missed) < 0.05 + 0.1 * missed, (row, took, missed)
+assert float(row["park"]) == 0' "$output"
     grep -q "^ *$(samples_told "$BATS_FILE_TMPDIR/messages")  samples read$" <<< "$output"
     grep -q "^ *$(stat -c %s "$recording")  bytes read$" <<< "$output"
     [ -z "$(grep hot <<< "$output")" ]
@@ -88,7 +105,7 @@ stats_of() { # file
     # Of a task there is nothing to say.
     [ -z "$(grep -E 'isolation|cop(y|ies)|timer|SIG' second)" ]
     grep -qxF "# copies: syscall; asked for: syscall (fast ones are turned off); works: process_vm_readv" third
-    [ -z "$(grep -E 'SIG|given up' third)" ]
+    [ -z "$(grep -E '^# SIG|given up' third)" ]
 }
 
 @test "--stats says that fast copies wait for the interpreter" {
@@ -131,8 +148,66 @@ while time.process_time() < end:
     [ "$status" -eq 0 ]
     run -0 report -i beside
     grep -qE '^# cpu: [0-9.]+ s more in which threads were ready and no CPU was free: ' <<< "$output"
+    grep -qx '# cpu: recorded with -e cpu-timer they would not' <<< "$output"
     run -0 report -i beside -e wall
     [[ $output != *" no CPU was free"* ]]
+}
+
+@test "--stats says how long a program was held, at its start and behind a fork" {
+    cat > forks.py <<-'END'
+	import os, time
+	child = os.fork()
+	end = time.process_time() + 0.1
+	while time.process_time() < end:
+	    pass
+	if child:
+	    os.waitpid(child, 0)
+	END
+    "$PYSTACK" record -q -F 300 -o forks -- "$PYTHON" forks.py
+    stats_of forks > stats
+    [ "$(grep -c '^# process' stats)" = 2 ]
+    # Two clones take more than 1 us, and less than all of it.
+    [ "$(awk '$2 == "held" && $3 == "(ns)" && $1 > 1000 && $1 < 1e10' stats | wc -l)" = 2 ]
+    "$PYSTACK" script -i forks --format=jsonl | grep '"type":"stats"' > ends
+    [ "$(grep -c '"held":[1-9]' ends)" = 2 ]
+    # Nothing is said where nobody knows.
+    "$TOP_BUILDDIR/tests/cli/write-thread" thread.data
+    [ -z "$(stats_of thread.data | grep held)" ]
+}
+
+@test "functions that look alike are one row" {
+    cat > alike.py <<-'END'
+	import time
+	pair = [lambda end: spin(end), lambda end: [spin(end)]]
+	def spin(end):
+	    while time.process_time() < end:
+	        pass
+	for i, f in enumerate(pair):
+	    f(0.2 * (i + 1))
+	for i in (1, 2):
+	    exec(compile("x = %d\n%sspin(%f)" % (i, i * "\n", 0.4 + 0.2 * i), "made", "exec"))
+	END
+    "$PYSTACK" record -q -F 300 -o alike -- "$PYTHON" alike.py
+    run -0 report -i alike
+    [ "$(grep -c '  <lambda>  *[^ ]*alike\.py:2$' <<< "$output")" = 1 ]
+    [ "$(grep -c '  <module>  *made:1$' <<< "$output")" = 1 ]
+    run -0 report -i alike -g
+    [ "$(grep -c ' <lambda>  [^ ]*alike\.py:2$' <<< "$output")" = 1 ]
+    # Their lines differ.
+    run -0 report -i alike -s srcline
+    [ "$(grep -c '  [^ ]*alike\.py:2$' <<< "$output")" = 1 ]
+    [ "$(grep -c '  made:[34]$' <<< "$output")" = 2 ]
+}
+
+@test "what became of CPU timers is said" {
+    "$TOP_BUILDDIR/tests/cli/write-thread" thread.data
+    run -0 report -i thread.data -e cpu-timer
+    grep -qE '^# cpu-timer: of process 103 none from 0\.040 s on: the program took SIGURG \(its handler is in /tmp/.*"red".*\.so\)$' <<< "$output"
+    grep -qx '# cpu-timer: 2 threads of process 103 had none: SIGURG was blocked' <<< "$output"
+    [ -z "$(grep -a $'\e' <<< "$output")" ]
+    stats_of thread.data > stats
+    grep -qE '^# CPU timers: none from 0\.040 s on: the program took SIGURG .*; 2 threads had none, as they block SIGURG$' stats
+    [ "$(grep -c 'CPU timers' stats)" = 1 ]
 }
 
 # --- the table ---

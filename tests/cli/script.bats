@@ -170,7 +170,10 @@ exec(sys.argv[2])' "$1" "$2"
     script -i "$recording" --format=jsonl > out
     jsonl_holds out "
 kinds = [line['type'] for line in lines]
-assert kinds == sorted(kinds, key=['header', 'segment', 'sample', 'stats', 'end'].index), kinds
+order = ['header', 'segment', 'sample', 'thread', 'stats', 'end']
+mixed = [kind for kind in kinds if kind not in ('gap', 'rate')]
+assert mixed == sorted(mixed, key=order.index) and kinds[2] == 'rate', kinds
+assert kinds[-1 - len(of('thread')) - 1:] == ['thread'] * len(of('thread')) + ['stats', 'end']
 assert len(of('segment')) == len(of('stats')) == 1
 head, segment, stats, end = lines[0], lines[1], lines[-2], lines[-1]
 assert (head['format'], head['version'], head['event'], head['unit']) == ('pystack-jsonl', 1, None, 'ticks')
@@ -180,6 +183,17 @@ assert segment['command'][-2:] == ['0.6', '3'] and segment['comm'].startswith('p
 assert sum(s['weight'] for s in of('sample')) == $samples == end['samples']
 assert (stats['end'], stats['status'], stats['copy'], stats['isolation']) == ('exit', 3, None, 'task')
 assert stats['counters']['samples'] == $samples
+assert sum(t['samples'] for t in of('thread')) == $samples
+assert segment['max_stack'] == 512 and segment['max_threads'] is None and not segment['spinning']
+assert segment['overhead_limit_ppm'] in (None, 10000) and segment['cpu_timer_ns'] is None
+assert [t['main'] for t in of('thread')].count(True) == 1
+for t in of('thread'):
+    assert t['samples'] == sum(s['ticks'] for s in of('sample') if s['tid'] == t['tid'])
+    assert t['late'] == sum(s.get('late', 0) for s in of('sample') if s['tid'] == t['tid'])
+    assert 0 <= t['missed'] <= stats['counters']['missed'] and t['late'] <= stats['counters']['late']
+    lived = t['last_ns'] - t['first_ns']
+    assert 0 <= lived <= stats['end_ns'] and t['missed_ns'] <= lived
+    assert t['coarse'] or abs(t['cpu_ns'] + t['delay_ns'] + t['blocked_ns'] - lived) < 2e7 + lived / 10, t
 assert end['complete'] and end['damage'] is None and end['bytes'] == $(stat -c %s "$recording")"
 }
 
@@ -231,6 +245,51 @@ assert {s["stack"][0]["line"] for s in of("sample")} == {11, None}
 assert [m["text"] for m in of("mark")] == [bad]'
     # Nothing of it reaches a terminal as it is.
     [ -z "$(LC_ALL=C tr -d '\n -~\200-\377' < out)" ]
+}
+
+@test "jsonl: threads, gaps and rates" {
+    "$TOP_BUILDDIR/tests/cli/write-thread" thread.data
+    script -i thread.data --format=jsonl > out
+    jsonl_holds out '
+bad = "/tmp/\ufffd\x1b[31m\"red\"\\\n.so"
+assert [(g["segment"], g["pid"], g["reason"], g["time_ns"], g["length_ns"]) for g in of("gap")] == [
+    (2, 102, "missed", 100000000, 50000000), (2, 102, "stopped", 150000000, 50000000)]
+assert [(r["segment"], r["time_ns"], r["interval_ns"], r["why"]) for r in of("rate")] == [
+    (1, 0, 10000000, "asked"), (2, 0, 10000000, "asked"), (2, 200000000, 50000000, "overhead-limit"),
+    (3, 0, 10000000, "asked")]
+assert [s["late"] for s in of("sample") if "late" in s] == [1, 2]
+assert [t["thread"] for t in of("thread")] == [bad] * 3
+first, second, third = of("thread")
+assert first["cpu_ns"] is first["delay_ns"] is first["runs"] is first["blocked_ns"] is first["first_ns"] is None
+want = dict(segment=2, tid=102, interpreter=0, python_id=7, main=True, id=2, first_ns=0, last_ns=300000000, samples=10, late=3,
+            lost=2, lost_ns=100000000, missed=5, missed_ns=50000000, parked_ns=0, stopped_ns=50000000,
+            disabled_ns=0, wall_ns=100000000, cpu_ns=45000000, delay_ns=20000000, blocked_ns=185000000,
+            runs=5, coarse=False)
+for name in want:
+    assert second[name] == want[name], (name, second)
+assert [s["timers"] for s in of("stats")][:2] == [None, None]
+assert [s["cpu_timer_ns"] for s in of("segment")] == [None, None, 10000000]
+assert of("stats")[2]["timers"] == dict(state="taken", time_ns=40000000, blocked_threads=2, errno=0,
+    handler="0x7f0000005678", owner=bad)'
+    "$PYSTACK" report --stats -i thread.data > stats
+    grep -qE '^ +102 +0\.100 +0\.045 +0\.005 +0\.020 +5 +10 +0 +0 +0 +2 +3 +5 +0\.050 +0\.185  ' stats
+    "$PYSTACK" report -i thread.data > header
+    grep -qx "#   about 0.100 s of threads' time whose samples had no room: not in the figures" header
+}
+
+@test "no weights of an event that the recording has not" {
+    local format what
+    "$PYSTACK" record -q --oncpu -F 300 -o oncpu -- "$PYTHON" "$apps/known.py" 0.2 0
+    what="oncpu has no time of waiting threads (it was recorded with --oncpu): --event=cpu or gil"
+    for format in collapsed jsonl; do
+        run -1 --separate-stderr script -i oncpu --format=$format -e wall
+        [ -z "$output" ]
+        [ "$stderr" = "pystack: script: $what" ]
+        run -0 script -i oncpu --format=$format -e gil
+        run -0 script -i oncpu --format=$format
+    done
+    run -1 --separate-stderr "$PYSTACK" report -i oncpu -e wall
+    [ "$stderr" = "pystack: report: $what" ]
 }
 
 @test "jsonl: stats say how a thread read memory, and who took its handlers" {

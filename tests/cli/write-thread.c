@@ -30,6 +30,7 @@ static void write_segment(
 		{ text("arg"), text(HOSTILE) },
 		{ text("isolation"), text(isolation) },
 		{ text("copy"), text(copy != NULL ? copy : "") },
+		{ text("cpu-timer"), text("10000000") },
 	};
 	struct file_segment s = {
 		.segment = number,
@@ -41,7 +42,9 @@ static void write_segment(
 		.real_ns = 1700000000000000000,
 		.interval_ns = 10 * MS,
 		.attributes = attributes,
-		.attribute_count = copy != NULL ? 4 : 3,
+		.attribute_count = number == 3    ? 5
+				   : copy != NULL ? 4
+						  : 3,
 	};
 	struct file_thread t = { number, number, 100 + number, 7, 0, text(HOSTILE) };
 
@@ -51,8 +54,20 @@ static void write_segment(
 
 static void write_samples(struct file_writer *w, uint32_t segment)
 {
+	uint64_t late[] = { 1, 5, 6 };
 	struct file_ticks ticks = { segment, 0, 10, 1000 * (uint64_t)MS, 10 * MS, 0, 0,
-		0, NULL, 0 };
+		0, late, segment == 2 ? 3 : 0 };
+	struct file_ticks slow = { segment, 10, 2, 1200 * (uint64_t)MS, 50 * MS,
+		FILE_TICKS_LIMITED, 0, 0, NULL, 0 };
+	struct file_gap gaps[] = {
+		{ segment, 1100 * (uint64_t)MS, 1150 * (uint64_t)MS, REC_GAP_MISSED },
+		{ segment, 1150 * (uint64_t)MS, 1200 * (uint64_t)MS, REC_GAP_STOPPED },
+	};
+	struct file_cpu accounts[] = {
+		{ segment, 0, 5 * MS, 1, 0, 3 * MS, 0 },
+		{ segment, 10, 45 * MS, 4, 0, 13 * MS, 0 },
+		{ segment, 12, 50 * MS, 6, 0, 23 * MS, 2 },
+	};
 	struct file_function f = {
 		.file = file_writer_string(w, HOSTILE, strlen(HOSTILE)),
 		.name = file_writer_string(w, "w\xc3\xb6rk", 5),
@@ -66,6 +81,14 @@ static void write_samples(struct file_writer *w, uint32_t segment)
 	file_writer_ticks(w, &ticks);
 	file_writer_run(w, segment, &run);
 	file_writer_run(w, segment, &waits);
+	/* The second one has accounts of the kernel's, and time without samples. */
+	if (segment != 2)
+		return;
+	file_writer_ticks(w, &slow);
+	for (size_t i = 0; i < 2; i++)
+		file_writer_gap(w, &gaps[i]);
+	for (size_t i = 0; i < 3; i++)
+		file_writer_cpu(w, segment, &accounts[i]);
 }
 
 static void write_copy(struct file_writer *w, uint32_t segment, uint64_t ms,
@@ -84,6 +107,20 @@ static void write_copy(struct file_writer *w, uint32_t segment, uint64_t ms,
 		c.mapping[0] = text(HOSTILE);
 	}
 	file_writer_copy(w, &c);
+}
+
+static void write_timers(struct file_writer *w, uint32_t segment)
+{
+	struct file_timers t = {
+		.segment = segment,
+		.mono_ns = 1040 * (uint64_t)MS,
+		.state = RING_TIMER_TAKEN,
+		.blocked = 2,
+		.owner = 0x7f0000005678,
+		.mapping = text(HOSTILE),
+	};
+
+	file_writer_timers(w, &t);
 }
 
 static void write_end(struct file_writer *w, uint32_t segment, uint64_t copies)
@@ -128,6 +165,7 @@ int main(int argc, char **argv)
 		write_copy(w, 1, 50, RING_COPY_BY_SYSCALL, taken, 0);
 	}
 	write_copy(w, 3, 0, RING_COPY_BY_SYSCALL, RING_COPY_CAN_READV, 0);
+	write_timers(w, 3);
 	file_writer_mark(w, &mark);
 	write_end(w, 1, 1000);
 	write_end(w, 2, 0);

@@ -79,6 +79,8 @@ static void add_rest(struct buf *b)
 	add_record(b, FILE_CLOCK, "uuu", U(1), U(200), U(300));
 	add_record(b, FILE_COPY, "uuuuuutut", U(1), U(200), U(RING_COPY_BY_SYSCALL),
 		U(RING_COPY_FLAGS), U(9), U(0x5000), "/lib/taker.so", U(1), "");
+	add_record(b, FILE_TIMERS, "uuuuuut", U(1), U(210), U(RING_TIMER_TAKEN), U(0),
+		U(1), U(0x5000), "/lib/taker.so");
 	add_record(b, FILE_MARK, "ut", U(2100), "a mark");
 	add_record(b, FILE_CPU, "uuuuu", U(1), U(20), U(9000), U(4), U(FILE_CPU_ANEW));
 	add_record(b, FILE_COUNTERS, "uutu", U(1), U(1), "ticks", U(500));

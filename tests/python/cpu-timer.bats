@@ -81,6 +81,9 @@ has_true_shares() { # python way
         [ "$(counter f timer-lost)" -lt "$(counter f timer-samples)" ]
     }
     each_python_and_way deep
+    # Where there are timers to the end, that is all there is to say.
+    [ "$("$PYSTACK" report -e cpu-timer -i f --header-only | grep -c '^# cpu-timer: ')" -eq 1 ]
+    "$PYSTACK" report --stats -i f | grep -qx '# CPU timers: to the end'
 }
 
 keeps_its_handler() { # python way
@@ -88,7 +91,14 @@ keeps_its_handler() { # python way
     [ "$status" -eq 0 ] && has_line out DONE || return
     # One may have been on its way where timers were there before the handler.
     has_line out '^got 2[01]$' || return
-    grep -qE "no CPU timers( from now on)?: the program (uses|has taken) SIGURG \(its handler is in /" err
+    grep -qE "no CPU timers( from now on)?: the program (uses|has taken) SIGURG \(its handler is in /" err || return
+    # The file knows it too.
+    "$PYSTACK" report -e cpu-timer -i f --header-only > header || return
+    grep -qE "^# cpu-timer: of process [0-9]+ none( from [0-9.]+ s on)?: the program (uses|took) SIGURG \(its handler is in /" header || {
+        cat header
+        return 1
+    }
+    "$PYSTACK" report --stats -i f | grep -q "^# CPU timers: none"
 }
 
 @test "a program that uses SIGURG keeps it, and that is said" {
@@ -162,6 +172,8 @@ is_let_be() { # python way kind line
     each_python_and_way is_let_be blocked "^pending 0"
     [ "$(counter f timer-samples)" -eq 0 ]
     grep -q "1 thread.* block" err
+    "$PYSTACK" report -e cpu-timer -i f --header-only > header
+    grep -qE '^# cpu-timer: 1 thread of process [0-9]+ had none: SIGURG was blocked$' header
 }
 
 @test "a SIGURG that somebody sends does nothing, as without us" {

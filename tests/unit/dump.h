@@ -157,6 +157,14 @@ static inline void dump_record(struct buf *b, const struct file_record *r)
 			dump_text(b, &r->copy.mapping[i]);
 		}
 		break;
+	case FILE_TIMERS:
+		buf_printf(b,
+			"timers %u at %" PRIu64
+			" state %u detail %u blocked %u owner %" PRIx64,
+			r->timers.segment, r->timers.mono_ns, r->timers.state,
+			r->timers.detail, r->timers.blocked, r->timers.owner);
+		dump_text(b, &r->timers.mapping);
+		break;
 	case FILE_GAP:
 		buf_printf(b, "gap %u from %" PRIu64 " to %" PRIu64 " reason %u",
 			r->gap.segment, r->gap.from_ns, r->gap.to_ns, r->gap.reason);

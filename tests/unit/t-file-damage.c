@@ -427,6 +427,8 @@ static void test_longer_records(void)
 	add_record(&b, FILE_MARK, "utp", U(5), "text", "new");
 	add_record(&b, FILE_COPY, "uuuuuututp", U(1), U(2), U(3), U(4), U(5), U(6),
 		"/lib/x.so", U(7), "", "new");
+	add_record(&b, FILE_TIMERS, "uuuuuutp", U(1), U(2), U(3), U(4), U(5), U(6),
+		"/lib/x.so", "new");
 	add_record(&b, FILE_GAP, "uuuup", U(1), U(1), U(2), U(0), "new");
 	add_record(&b, FILE_CLOCK, "uuup", U(1), U(1), U(2), "new");
 	add_record(&b, FILE_COUNTERS, "uup", U(1), U(0), "new");
@@ -444,6 +446,7 @@ static void test_longer_records(void)
 		"phase 1 is 2 from 0\n"
 		"mark 5 'text'\n"
 		"copy 1 at 2 state 3 flags 4 warmup 5 owner 6 '/lib/x.so' owner 7 ''\n"
+		"timers 1 at 2 state 3 detail 4 blocked 5 owner 6 '/lib/x.so'\n"
 		"gap 1 from 1 to 2 reason 0\n"
 		"clock 1 mono 1 real 2\n"
 		"counters 1\n"
@@ -582,6 +585,11 @@ static const struct bad_record bad_records[] = {
 	{ "a timer that is cut", FILE_TIMER, "uuuuuu", { 1, 0, 1, 0, 0, 1 }, NULL },
 	{ "a phase of no segment", FILE_PHASE, "uuu", { 0, 1, 1 }, NULL },
 	{ "a phase without a tick", FILE_PHASE, "uu", { 1, 1 }, NULL },
+	{ "timers of no segment", FILE_TIMERS, "uuuuuuu", { 0, 1, 1, 0, 0, 0, 0 }, NULL },
+	{ "timers of a segment that is not there", FILE_TIMERS, "uuuuuuu", { 2, 1, 1, 0, 0, 0, 0 }, NULL },
+	{ "timers in a state beyond a byte", FILE_TIMERS, "uuuuuuu", { 1, 1, 256, 0, 0, 0, 0 }, NULL },
+	{ "timers with an owner's name beyond the record", FILE_TIMERS, "uuuuuuup", { 1, 1, 3, 0, 0, 5, 9 }, "/lib" },
+	{ "timers that are cut", FILE_TIMERS, "uuuuuu", { 1, 1, 3, 0, 0, 5 }, NULL },
 	{ "copies of no segment", FILE_COPY, "uuuuuuuuu", { 0, 1, 1, 1, 0, 0, 0, 0, 0 }, NULL },
 	{ "copies of a segment that is not there", FILE_COPY, "uuuuuuuuu", { 2, 1, 1, 1, 0, 0, 0, 0, 0 }, NULL },
 	{ "copies in a state beyond a byte", FILE_COPY, "uuuuuuuuu", { 1, 1, 256, 1, 0, 0, 0, 0, 0 }, NULL },

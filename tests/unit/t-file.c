@@ -187,6 +187,10 @@ static void write_samples(struct file_writer *w)
 		{ 0x7f0000001234, UINT64_MAX }, { text("/lib/a b.so"), text("") } };
 	struct file_copy unknown = { 2, UINT64_MAX, 255, UINT32_MAX, UINT64_MAX,
 		{ 0, 1 }, { text(""), text("\xff") } };
+	struct file_timers timers = { 1, 1600, RING_TIMER_TAKEN, 0, 3, 0x7f0000001234,
+		text("/lib/a b.so") };
+	struct file_timers strange = { 2, UINT64_MAX, 255, UINT32_MAX, UINT32_MAX,
+		UINT64_MAX, text("\xff") };
 	struct file_clock clock = { 1, 1000000000, 1700000000000000000 };
 	struct file_counter counters[] = { { text("ticks"), 50 },
 		{ text("new one"), UINT64_MAX } };
@@ -206,6 +210,8 @@ static void write_samples(struct file_writer *w)
 	file_writer_gap(w, &gap);
 	file_writer_copy(w, &copy);
 	file_writer_copy(w, &unknown);
+	file_writer_timers(w, &timers);
+	file_writer_timers(w, &strange);
 	file_writer_timer(w, 1, &timer);
 	file_writer_phase(w, &phase);
 	file_writer_mark(w, &mark);
@@ -281,6 +287,10 @@ static void test_round_trip(void)
 		"owner ffffffffffffffff ''\n"
 		"copy 2 at 18446744073709551615 state 255 flags 4294967295 "
 		"warmup 18446744073709551615 owner 0 '' owner 1 '\xff'\n"
+		"timers 1 at 1600 state 3 detail 0 blocked 3 owner 7f0000001234 "
+		"'/lib/a b.so'\n"
+		"timers 2 at 18446744073709551615 state 255 detail 4294967295 "
+		"blocked 4294967295 owner ffffffffffffffff '\xff'\n"
 		"timer 1 node 2 line none state 8 tick 125 ns 10000000 samples 4294967295\n"
 		"mark 1700000000000000001 'a mark\x1b'\n"
 		"clock 1 mono 1000000000 real 1700000000000000000\n"

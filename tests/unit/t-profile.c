@@ -1023,6 +1023,57 @@ static void test_accounts(void)
 	profile_free(p);
 }
 
+/* Over chunks, a pause and a gap: a life is from the first account to the last. */
+static void test_lives(void)
+{
+	struct recording r = begin("lives");
+	uint64_t late[] = { 2, 12 };
+	struct file_ticks first = { 1, 0, 10, 1000 * MS, 10 * MS, 0, 0, 0, late, 1 };
+	struct file_ticks second = { 1, 10, 10, 1350 * MS, 20 * MS, 0, 0, 0, late + 1,
+		1 };
+	struct file_gap gaps[] = {
+		{ 1, 900 * MS, 1000 * MS, REC_GAP_DISABLED }, /* before it */
+		{ 1, 1100 * MS, 1250 * MS, REC_GAP_PARKED },
+		{ 1, 1250 * MS, 1350 * MS, REC_GAP_MISSED },
+		{ 1, 1550 * MS, 1600 * MS, REC_GAP_PARKED }, /* behind it */
+	};
+	struct file_cpu c[] = {
+		{ 1, 0, 5 * MS, 1, FILE_CPU_ANEW, 0, 0 },
+		{ 1, 10, 35 * MS, 2, 0, 10 * MS, 3 },
+		{ 1, 10, 45 * MS, 3, FILE_CPU_ANEW, 15 * MS, 3 },
+		{ 1, 20, 105 * MS, 5, 0, 35 * MS, 5 },
+	};
+	uint32_t a = node(&r, 0, "a");
+
+	file_writer_ticks(r.w, &first);
+	file_writer_gap(r.w, &gaps[0]);
+	run(&r, 1, a, REC_RUNNING, 0, 7);
+	file_writer_cpu(r.w, 1, &c[0]);
+	file_writer_cpu(r.w, 1, &c[1]);
+	file_writer_base(r.w, 1, 10);
+	flush(&r);
+	for (size_t i = 1; i < 4; i++)
+		file_writer_gap(r.w, &gaps[i]);
+	file_writer_ticks(r.w, &second);
+	run(&r, 1, a, REC_RUNNING, 10, 8);
+	file_writer_cpu(r.w, 1, &c[2]);
+	file_writer_cpu(r.w, 1, &c[3]);
+	end_recording(&r);
+	struct profile *p = load("lives");
+	const struct model_thread *t = model_thread(p->model, 0);
+
+	tap_is(t->first_ns, 1000 * MS, "it begins with the first account");
+	tap_is(t->last_ns, 1550 * MS, "and ends with the last one");
+	tap_is((int64_t)t->late, 2, "late ticks at which it was seen");
+	tap_is((int64_t)t->missed, 5, "strata missed, as long as the one behind them");
+	tap_is((int64_t)t->gap_ns[REC_GAP_MISSED], 100 * MS, "and their time");
+	tap_is((int64_t)t->gap_ns[REC_GAP_PARKED], 150 * MS, "a pause in the middle");
+	tap_is((int64_t)t->gap_ns[REC_GAP_DISABLED], 0, "none before it");
+	tap_is((int64_t)t->lost_ns, 70 * MS, "lost ticks weigh what those around do");
+	tap_is((int64_t)t->cpu_ns, 90 * MS, "CPU time, but for that of the pause");
+	profile_free(p);
+}
+
 int main(void)
 {
 	scratch_begin();
@@ -1044,6 +1095,7 @@ int main(void)
 	test_phases();
 	test_copies();
 	test_accounts();
+	test_lives();
 	test_parts();
 	test_two_recordings();
 	test_damaged();
