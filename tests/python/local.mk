@@ -53,6 +53,8 @@ EXTRA_DIST += \
 	tests/python/apps/isolated.py \
 	tests/python/apps/later-child.py \
 	tests/python/apps/loader.py \
+	tests/python/apps/many-interpreters.py \
+	tests/python/apps/many-threads.py \
 	tests/python/apps/oracle.py \
 	tests/python/apps/parked.py \
 	tests/python/apps/pool.py \
