@@ -24,6 +24,7 @@ python_tests = \
 	tests/python/takeover.bats \
 	tests/python/time.bats \
 	tests/python/time-cpu.bats \
+	tests/python/told.bats \
 	tests/python/trees.bats \
 	tests/python/waits.bats
 EXTRA_DIST += \
@@ -43,6 +44,8 @@ EXTRA_DIST += \
 	tests/python/apps/environments.py \
 	tests/python/apps/executes.py \
 	tests/python/apps/filtered.py \
+	tests/python/apps/forks-late.py \
+	tests/python/apps/gil-waits.py \
 	tests/python/apps/first-process.py \
 	tests/python/apps/grpc-calls.py \
 	tests/python/apps/guest.py \
@@ -71,6 +74,7 @@ EXTRA_DIST += \
 	tests/python/apps/tree.py \
 	tests/python/apps/under.py \
 	tests/python/apps/waiter.py \
+	tests/python/apps/wanders.py \
 	tests/python/apps/waits.py \
 	tests/python/apps/wsgi.py \
 	tests/python/check-churn.py \
