@@ -47,7 +47,7 @@ enum {
 	/* Of each there are 80 bytes, which lie untouched where there is one. */
 	MAX_INTERPRETERS = RING_MOST_INTERPRETERS,
 	MAX_THREADS = RING_MOST_THREADS + 1, /* one is kept for the main thread */
-	THREAD_INDEX = 16384, /* a power of two, twice the entries */
+	THREAD_INDEX = 16384,                /* a power of two, twice the entries */
 	MAX_CODES = 8192,
 	CODE_INDEX = 16384,
 	MAX_NODES = 32767,
