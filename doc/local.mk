@@ -8,4 +8,4 @@ dist_man_MANS += \
 	doc/pystack-record.1 \
 	doc/pystack-report.1 \
 	doc/pystack-script.1
-EXTRA_DIST += doc/design.md
+EXTRA_DIST += doc/bench.md doc/design.md

@@ -12,13 +12,14 @@
 #include "recorder.h"
 #include "schedule.h"
 #include "timer-probe.h"
+#include "wire/ring.h"
 
 enum {
 	DEFAULT_HZ = 100,
 	MAX_HZ = 50000,
 	DEFAULT_MAX_STACK = 512,
 	MOST_MAX_STACK = 4096,
-	MOST_MAX_THREADS = 8192,
+	MOST_MAX_THREADS = RING_MOST_THREADS,
 	DEFAULT_OVERHEAD_PPM = 10000,
 	DEFAULT_LEVEL = 3,
 	MOST_FILES = 100000,

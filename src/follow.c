@@ -523,6 +523,12 @@ static void read_counters(struct follow *f)
 		f->stats.counters[i] = ring_counter_get(f->ring.header, i);
 }
 
+/* What is not, holds for a part as it does for all of the recording. */
+static bool is_sum(unsigned counter)
+{
+	return counter != RING_STRATUM_NS && counter != RING_LOST_THREADS;
+}
+
 /* Fill list with the counters; returns how many.  all: also those that are 0. */
 static uint32_t list_counters(struct follow *f, struct file_counter *list, bool all)
 {
@@ -536,11 +542,9 @@ static uint32_t list_counters(struct follow *f, struct file_counter *list, bool 
 		/* Not known is not nothing. */
 		if (i == RING_HELD_NS && value == 0)
 			continue;
-		/* The stratum is no sum. */
 		list[n++] = (struct file_counter){
 			.name = { counter_names[i], strlen(counter_names[i]) },
-			.value = i == RING_STRATUM_NS ? value
-						      : value - f->counters_before[i],
+			.value = is_sum(i) ? value - f->counters_before[i] : value,
 		};
 		f->counters_written[i] = value;
 	}

@@ -263,6 +263,7 @@ static void add_faults(struct buf *b, const struct follow_stats *s)
 		{ RING_TRUNCATED, "truncated" },
 		{ RING_UNREADABLE, "unreadable" },
 		{ RING_MISSED, "missed" },
+		{ RING_LOST_THREADS, "threads left out" },
 	};
 
 	for (size_t i = 0; i < sizeof(faults) / sizeof(faults[0]); i++)

@@ -16,6 +16,7 @@
 #include "frame-text.h"
 #include "interpreters.h"
 #include "timer-text.h"
+#include "wire/ring.h"
 
 enum {
 	MARKS_SHOWN = 10,
@@ -408,6 +409,15 @@ static uint64_t sum_counter(const struct profile *p, const char *name)
 	return sum;
 }
 
+static void print_left_out(uint64_t threads)
+{
+	if (threads != 0)
+		printf("# %" PRIu64 " thread%s beyond what is recorded of a process at "
+		       "once (%u, in %u interpreters): not in the figures\n",
+			threads, threads == 1 ? "" : "s", RING_MOST_THREADS,
+			RING_MOST_INTERPRETERS);
+}
+
 void view_header(const struct profile *p, const char *path,
 	const struct view_options *o, bool more)
 {
@@ -447,6 +457,7 @@ void view_header(const struct profile *p, const char *path,
 	if (missed != 0)
 		printf(", %" PRIu64 " missed", missed);
 	printf("\n");
+	print_left_out(sum_counter(p, "lost-threads"));
 	if (t->ticks != 0 || o->event == PROFILE_CPU_TIMER)
 		print_event(p, o);
 }

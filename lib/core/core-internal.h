@@ -45,9 +45,10 @@
 #define RARE __attribute__((cold))
 
 enum {
-	MAX_INTERPRETERS = 64,
-	MAX_THREADS = 8192,
-	THREAD_INDEX = 16384, /* a power of two, twice the entries */
+	/* Of each there are 80 bytes, which lie untouched where there is one. */
+	MAX_INTERPRETERS = RING_MOST_INTERPRETERS,
+	MAX_THREADS = RING_MOST_THREADS + 1, /* one is kept for the main thread */
+	THREAD_INDEX = 16384,                /* a power of two, twice the entries */
 	MAX_CODES = 8192,
 	CODE_INDEX = 16384,
 	MAX_NODES = 32767,
@@ -378,9 +379,11 @@ struct core {
 	bool interpreters_gone;
 	uint32_t interpreter_count;
 	uint32_t gil_count;
+	uint64_t first_beyond; /* the first that found no room; 0: all are there */
 	struct interpreter interpreters[MAX_INTERPRETERS];
 	struct gil gils[MAX_INTERPRETERS];
 	uint32_t listing;
+	uint32_t left_out; /* threads that it found no room for */
 	bool relist;
 	bool unentered; /* thread states without a frame were left out of the table */
 	bool older; /* threads that are new in the list may be older than its ticks */

@@ -524,6 +524,17 @@ static void leave_out(struct core *c, struct thread *t)
 }
 
 /*
+ * May the list tell of a holder that is not known?  Of a GIL that nobody holds it is
+ * mostly one that is gone, or has no frame and is left out: hundreds of interpreters
+ * with GILs of their own would each have all threads listed, at every tick.
+ */
+static bool is_worth_a_list(struct core *c, const struct gil *g)
+{
+	return g->locked || (g->holder != 0 && c->listed_ns != c->now_ns &&
+				    walk_has_frame(c, g->holder));
+}
+
+/*
  * Its chain is read before anything else of it: what is loaded from the lines that a
  * running thread writes makes its next writes wait for them, and which frame is seen
  * then is the one it was at when it had to wait (ten points of the shares by depth
@@ -540,6 +551,8 @@ static void look_at_holder(struct core *c, struct gil *g)
 	}
 	if (t == NULL || !thread_linked(c, t) || !thread_same(c, t)) {
 		/* Unknown, gone, or another's thread state by now: the list tells. */
+		if (t == NULL && !is_worth_a_list(c, g))
+			return;
 		threads_list(c);
 		t = g->holder != 0 ? thread_find(c, g->holder) : NULL;
 		if (t == NULL)

@@ -6,6 +6,10 @@
  * of thread states are used again at once, kernel ids are not.  New thread states
  * are put at the head of their interpreter's list, so a changed head tells of them;
  * an end in the middle shows by a listing, or by the neighbours' links.
+ *
+ * New interpreters, too, are put at the head of theirs; the last one is the main one,
+ * and stays to the end.  Where there are more than the table holds, it has the last
+ * entry; of those between (from first_beyond on) only the threads are counted.
  */
 #include "core/core-internal.h"
 
@@ -213,6 +217,11 @@ static bool same_interpreters(struct core *c)
 	for (uint32_t i = 0; i < c->interpreter_count; i++) {
 		uint64_t gil = c->gils[c->interpreters[i].gil].address;
 
+		if (c->first_beyond != 0 && i + 1 == MAX_INTERPRETERS) {
+			if (at != c->first_beyond)
+				return false;
+			at = c->interpreters[i].address;
+		}
 		if (at != c->interpreters[i].address)
 			return false;
 		if ((c->layout.flags & PY_GIL_IN_RUNTIME) == 0 &&
@@ -225,47 +234,85 @@ static bool same_interpreters(struct core *c)
 	return at == 0;
 }
 
-bool threads_interpreters(struct core *c)
+/* Put an interpreter into the table; what follows it in the list is *ret_next. */
+RARE static bool enter_interpreter(struct core *c, uint64_t at, uint64_t *ret_next)
 {
-	uint64_t at;
+	uint16_t gil = gil_of(c, at);
+	uint64_t id, next;
 
-	copy_forget(c);
-	if (c->interpreter_count != 0 && same_interpreters(c))
-		return true;
+	if (gil == MAX_INTERPRETERS || !load64(c, at + c->layout.is_next, &next) ||
+		!load64(c, at + c->layout.is_id, &id))
+		return false;
+	c->gils[gil].interpreters++;
+	c->interpreters[c->interpreter_count++] = (struct interpreter){
+		.address = at,
+		.id = id,
+		.gil = gil,
+	};
+	*ret_next = next == at ? 0 : next;
+	return true;
+}
+
+/* The last one of the list that goes on with this one. */
+RARE static bool last_interpreter(struct core *c, uint64_t at, uint64_t *ret_last)
+{
+	uint64_t next;
+
+	for (uint32_t n = 0; n < MAX_LISTED; n++, at = next) {
+		if (!load64(c, at + c->layout.is_next, &next))
+			return false;
+		if (next == 0 || next == at) {
+			*ret_last = at;
+			return true;
+		}
+	}
+	return false;
+}
+
+RARE static bool list_interpreters(struct core *c)
+{
+	uint64_t at, last;
+
 	c->interpreter_count = 0;
 	c->gil_count = 0;
+	c->first_beyond = 0;
 	c->all_changed = true;
 	c->relist = true;
 	if (!load64(c, c->options.runtime + c->layout.rt_interpreters_head, &at))
 		return false;
 	while (at != 0 && c->interpreter_count < MAX_INTERPRETERS) {
-		uint16_t gil = gil_of(c, at);
-		uint64_t id = 0, next;
-
-		if (gil == MAX_INTERPRETERS ||
-			!load64(c, at + c->layout.is_next, &next) ||
-			!load64(c, at + c->layout.is_id, &id))
+		if (c->interpreter_count + 1 == MAX_INTERPRETERS) {
+			if (!last_interpreter(c, at, &last))
+				return false;
+			if (last != at)
+				c->first_beyond = at;
+			at = last;
+		}
+		if (!enter_interpreter(c, at, &at))
 			return false;
-		c->gils[gil].interpreters++;
-		c->interpreters[c->interpreter_count++] = (struct interpreter){
-			.address = at,
-			.id = id,
-			.gil = gil,
-		};
-		at = next == at ? 0 : next;
 	}
 	return c->interpreter_count != 0;
 }
 
-static struct thread *free_entry(struct core *c)
+bool threads_interpreters(struct core *c)
 {
+	copy_forget(c);
+	return (c->interpreter_count != 0 && same_interpreters(c)) ||
+	       list_interpreters(c);
+}
+
+/* The main thread is the last one of its list, whatever finds no more room. */
+static struct thread *free_entry(struct core *c, bool of_main)
+{
+	if (c->thread_count - c->free_threads + !of_main >= MAX_THREADS)
+		return NULL;
 	/* Entries that were used before first: every tick goes over all used ones. */
 	for (uint32_t i = 0; c->free_threads != 0 && i < c->thread_count; i++)
 		if (c->threads[i].id == 0) {
 			c->free_threads--;
 			return &c->threads[i];
 		}
-	return c->thread_count < MAX_THREADS ? &c->threads[c->thread_count++] : NULL;
+	return &c->threads[c->thread_count++];
 }
 
 static void release_entry(struct core *c, struct thread *t)
@@ -288,9 +335,9 @@ RARE static void enter_thread(struct core *c, const struct interpreter *in, uint
 		c->unentered = true;
 		return;
 	}
-	t = free_entry(c);
+	t = free_entry(c, in->id == 0 && tid == (uint32_t)c->args.program_pid);
 	if (t == NULL) {
-		count(c, RING_LOST_THREADS, 1);
+		c->left_out++;
 		return;
 	}
 	*t = (struct thread){
@@ -490,19 +537,45 @@ static void list_all(struct core *c)
 	}
 }
 
+/* The threads of interpreters that found no room. */
+RARE static void count_beyond(struct core *c)
+{
+	uint64_t at = c->first_beyond, main, ts;
+	uint32_t steps = MAX_LISTED;
+
+	main = c->interpreters[MAX_INTERPRETERS - 1].address;
+	for (; at != 0 && at != main && steps != 0; steps--) {
+		if (!load64(c, at + c->layout.is_threads_head, &ts))
+			return;
+		for (; ts != 0 && steps != 0; steps--) {
+			c->left_out += walk_has_frame(c, ts);
+			if (!load64(c, ts + c->layout.ts_next, &ts))
+				return;
+		}
+		if (!load64(c, at + c->layout.is_next, &at))
+			return;
+	}
+}
+
 void threads_list(struct core *c)
 {
 	copy_forget(c);
 	c->listing++;
+	c->left_out = 0;
 	c->relist = c->unentered = false;
 	/* There may be two listings in a tick. */
 	if (c->listed_ns != c->now_ns)
 		c->listed_before_ns = c->listed_ns;
 	c->listed_ns = c->now_ns;
 	list_all(c);
+	if (c->first_beyond != 0)
+		count_beyond(c);
+	if (c->left_out > c->counters[RING_LOST_THREADS])
+		c->counters[RING_LOST_THREADS] = c->left_out;
 	/* Those that are new cost more, but who has ended is to be seen soon then. */
 	c->list_step = loop_step(LIST_NS,
-		(int64_t)(c->thread_count - c->free_threads) * LISTED_NS, LIST_MAX_NS);
+		(int64_t)(c->thread_count - c->free_threads + c->left_out) * LISTED_NS,
+		LIST_MAX_NS);
 	if (c->interpreter_count > 1)
 		mark_twins(c);
 	c->older = false;

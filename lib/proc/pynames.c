@@ -13,7 +13,7 @@
 
 enum {
 	MAX_NAME_BYTES = 4096,
-	MAX_INTERPRETERS = 64,
+	MAX_INTERPRETERS = 8192, /* steps along the list: beyond it, it is a loop */
 	SHAPES = 8,
 	HEAD_BYTES = 128, /* of a str object: more than the offsets of any version */
 };

@@ -14,8 +14,8 @@
 #include "python/frame.h"
 
 enum {
-	MAX_INTERPRETERS = 64,
-	MAX_THREADS = 65536,
+	MAX_INTERPRETERS = 65536, /* steps along a list: beyond it, it is a loop */
+	MAX_THREADS = 65536,      /* of all interpreters */
 	MAX_FRAMES = 65536,
 	MAX_TRIES = 20,
 	MAX_TEXT_BYTES = 256 << 10,
@@ -244,7 +244,7 @@ static void read_interpreter(
 	(void)py_mem_load64(&r->mem, interpreter + r->l->is_id, &id);
 	if (!py_mem_load64(&r->mem, interpreter + r->l->is_threads_head, &ts))
 		return;
-	for (int i = 0; ts != 0 && i < MAX_THREADS; i++, ts = next) {
+	for (; ts != 0 && s->count < MAX_THREADS; ts = next) {
 		read_thread(r, interpreter, id, ts, s);
 		if (!py_mem_load64(&r->mem, ts + r->l->ts_next, &next) || next == ts)
 			return;

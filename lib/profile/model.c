@@ -574,10 +574,16 @@ void model_add_segment(struct model *m, const struct file_segment *s)
 	map_set(&m->segment_map, s->segment, number);
 }
 
-/* The stratum in force is none. */
+/* The stratum in force is none, nor is the most of something at a time. */
 static bool is_sum(const struct file_counter *c)
 {
-	return c->name.size != 7 || memcmp(c->name.bytes, "stratum", 7) != 0;
+	static const char *const none[] = { "stratum", "lost-threads" };
+
+	for (size_t i = 0; i < sizeof(none) / sizeof(none[0]); i++)
+		if (c->name.size == strlen(none[i]) &&
+			memcmp(c->name.bytes, none[i], c->name.size) == 0)
+			return false;
+	return true;
 }
 
 static void set_counter(struct model_segment *s, const struct file_counter *c)

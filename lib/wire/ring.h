@@ -33,6 +33,10 @@
 #define RING_DATA_BYTES   (1u << 20)
 #define RING_RESERVE      4096u
 
+/* What a task has room for at once; of what is beyond, RING_LOST_THREADS tells. */
+#define RING_MOST_THREADS      8192u
+#define RING_MOST_INTERPRETERS 1024u
+
 /* The longest record that may be put, prefix included. */
 #define RING_RECORD_MAX 8448u
 
@@ -151,7 +155,7 @@ struct ring_offer {
 	uint8_t runtime_bytes[1024]; /* the first of _PyRuntime */
 };
 
-/* Counters of the task, each written whole; they only grow. */
+/* Counters of the task, each written whole; they only grow, but for the stratum. */
 enum ring_counter {
 	RING_TICKS = 0,    /* taken */
 	RING_LATE,         /* of these, more than half a stratum after their instant */
@@ -160,7 +164,7 @@ enum ring_counter {
 	RING_APPROXIMATE,  /* of the samples, marked so */
 	RING_UNREADABLE,   /* of the samples, without any frame that can be trusted */
 	RING_LOST_FULL,    /* samples left out because the ring was full */
-	RING_LOST_THREADS, /* thread states beyond the table, summed over listings */
+	RING_LOST_THREADS, /* not a sum: the most threads at once without room */
 	RING_NO_FRAMES,    /* (thread, tick) pairs of threads without Python frames */
 	RING_WALKS,        /* chains read, repeated readings included */
 	RING_EPOCHS,       /* tables started over */

@@ -376,7 +376,8 @@ def parse_arguments():
     p.add_argument("--seconds", type=float, metavar="S",
                    help="length of a run, about (2)")
     p.add_argument("--quick", action="store_true",
-                   help="2 rounds of 1 s: under 3 minutes without peers")
+                   help="2 rounds of 1 s: under 3 minutes without peers, about 7 with "
+                   "them")
     p.add_argument("--full", action="store_true",
                    help="every workload at every rate")
     p.add_argument("--goals", action="store_true",
@@ -449,6 +450,7 @@ def main():
             else:
                 table = measure(bench, choose_rows(options), python, found, options,
                                 out)
+                out.joint(list(tables.joint_lines(table)))
                 out.legend()
                 out.summary(table, WORKLOADS)
         finally:

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What pystack is to cost at most, and the runs that tell."""
 
+import judge
+
 RUN_TIME = "run time"
 RUNS = {  # name: (workload, rate, rounds where they are not those of the command line)
     "busy": ("busy", "1000", None),
@@ -9,6 +11,9 @@ RUNS = {  # name: (workload, rate, rounds where they are not those of the comman
     "waiting": ("waiting", "1000", None),
     "crowd": ("crowd", "1000", None),
     "twenty": ("twenty", "1000", None),
+    "turns": ("turns", "1000", None),
+    "idle": ("idle", "1000", None),
+    "pool": ("pool", "1000", None),
     "10 kHz": ("busy", "10000", None),
     "max": ("shallow", "max", None),
     RUN_TIME: ("busy", "1000", 31),
@@ -34,6 +39,8 @@ FIGURES = (  # title, run, key, how it is printed, goal and the loop that it ass
     ("1 kHz: run time over bare, lower 95 % bound", RUN_TIME, "slow_low", "%.4f",
      (AT_MOST, 1.01)),
     ("  its median", RUN_TIME, "slow", "%.4f", None),
+    ("all at 1 and 10 kHz: chance of perfect samples", "busy", "joint", "%.2g",
+     (AT_LEAST, judge.JOINT_LEAST)),
     ("1 thread: bytes a sample on disk", "busy", "sample_bytes", "%.2f", (AT_MOST, 7)),
     ("20 threads: bytes a sample on disk", "twenty", "sample_bytes", "%.2f",
      (AT_MOST, 2)),
@@ -64,6 +71,8 @@ def add_derived(table):
     ours, loop = table["10 kHz"]["pystack"], table["10 kHz"]["sleep loop"]
     if ours.get("got_hz") and loop.get("got_hz"):
         ours["ticks_pct"] = 100 * ours["got_hz"] / loop["got_hz"]
+    table["busy"]["pystack"]["joint"] = judge.joint(
+        [one.get("pystack", {}) for one in table.values()])[2]
     bounds = table[RUN_TIME]["pystack"].get("slow_bounds")
     table[RUN_TIME]["pystack"]["slow_low"] = bounds[0] if bounds else None
 

@@ -22,6 +22,7 @@ LEAST_SAMPLES = 30
 LEAST_EXPECTED = 5     # in a cell of the chi-square test
 NEVER = 1e-6
 POINTS = 5
+JOINT_LEAST = 1e-3     # of pystack, over all programs together
 
 
 def collapsed(text, name_of):
@@ -121,6 +122,14 @@ def chance(chi2, dof):
         if abs(d * c - 1) < 1e-15:
             break
     return front * value
+
+
+def joint(rows):
+    """(chi-square, degrees of freedom, chance) of all rows that have them: runs are
+    independent, so both add up, and a sampler that is a little off in each is found."""
+    chi2 = sum(row.get("chi2") or 0 for row in rows if row.get("dof"))
+    dof = sum(row.get("dof") or 0 for row in rows)
+    return chi2, dof, chance(chi2, dof)
 
 
 def impossible(stacks, callers):

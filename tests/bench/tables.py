@@ -54,7 +54,9 @@ error   mean difference to the program's own account, in points of its time;
         perf counts CPU time, so where CPUs are busy it is off against a wall clock
 chance  of a perfect sampler to be as far off, over all runs (chi-square over the
         functions); not at max, where samples are not independent, and worth little
-        where no CPU is free: ticks are late then, and missed many at a time"""
+        where no CPU is free: ticks are late then, and missed many at a time
+jointly the same of all rows of a sampler together: their chi-squares and degrees of
+        freedom added up, as the runs are independent; its goal stands there"""
 
 
 def median(values):
@@ -108,12 +110,28 @@ def figures(rate, name, runs, bare):
         row["impossible_pct"] = (100 / row["judged"]
                                  * sum(r["impossible"][0] for r, _ in both))
     if rate != "max":
-        row["chance"] = judge.chance(sum(r.get("chi2", 0) for r, _ in both),
-                                     sum(r.get("dof", 0) for r, _ in both))
+        row["chi2"] = sum(r.get("chi2", 0) for r, _ in both)
+        row["dof"] = sum(r.get("dof", 0) for r, _ in both)
+        row["chance"] = judge.chance(row["chi2"], row["dof"])
     if "memory" in both[0][0] and not name.startswith("sleep loop"):
         for key, kind in (("rss_kb", "VmRSS"), ("shared_kb", "RssShmem")):
             row[key] = median([r["memory"][kind] - b["memory"][kind] for r, b in both])
     return row
+
+
+def joint_lines(table):
+    """One for each sampler whose figures were compared with the program's account."""
+    for tool in dict.fromkeys(row["tool"] for row in table):
+        rows = [row for row in table if row["tool"] == tool and row.get("dof")]
+        chi2, dof, chance = judge.joint(rows)
+        if chance is None:
+            continue
+        verdict = ""
+        if tool.startswith("pystack"):
+            verdict = "; goal > %.3g: %s" % (
+                judge.JOINT_LEAST, "met" if chance > judge.JOINT_LEAST else "MISSED")
+        yield "%s: chance %.2g jointly, over %d row%s (chi-square %.1f of %d)%s" % (
+            tool, chance, len(rows), "" if len(rows) == 1 else "s", chi2, dof, verdict)
 
 
 def notes_of(row):
@@ -190,6 +208,9 @@ class Text:
     def about(self, lines):
         print("\n".join(lines) + "\n")
 
+    def joint(self, lines):
+        print("\n" + "\n".join(lines))
+
     def legend(self):
         print("\n" + LEGEND)
 
@@ -236,6 +257,9 @@ class Markdown:
         if self.notes:
             print("\n" + "\n".join("- " + note for note in self.notes))
         self.notes = []
+
+    def joint(self, lines):
+        print("\n" + "\n".join("- " + line for line in lines))
 
     def legend(self):
         self.end()

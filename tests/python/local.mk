@@ -24,6 +24,7 @@ python_tests = \
 	tests/python/takeover.bats \
 	tests/python/time.bats \
 	tests/python/time-cpu.bats \
+	tests/python/told.bats \
 	tests/python/trees.bats \
 	tests/python/waits.bats
 EXTRA_DIST += \
@@ -43,6 +44,8 @@ EXTRA_DIST += \
 	tests/python/apps/environments.py \
 	tests/python/apps/executes.py \
 	tests/python/apps/filtered.py \
+	tests/python/apps/forks-late.py \
+	tests/python/apps/gil-waits.py \
 	tests/python/apps/first-process.py \
 	tests/python/apps/forks.py \
 	tests/python/apps/grpc-calls.py \
@@ -54,6 +57,8 @@ EXTRA_DIST += \
 	tests/python/apps/isolated.py \
 	tests/python/apps/later-child.py \
 	tests/python/apps/loader.py \
+	tests/python/apps/many-interpreters.py \
+	tests/python/apps/many-threads.py \
 	tests/python/apps/oracle.py \
 	tests/python/apps/parked.py \
 	tests/python/apps/pool.py \
@@ -70,6 +75,7 @@ EXTRA_DIST += \
 	tests/python/apps/tree.py \
 	tests/python/apps/under.py \
 	tests/python/apps/waiter.py \
+	tests/python/apps/wanders.py \
 	tests/python/apps/waits.py \
 	tests/python/apps/wsgi.py \
 	tests/python/check-churn.py \

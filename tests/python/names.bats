@@ -4,6 +4,11 @@ load helpers
 
 setup() {
     cd "$BATS_TEST_TMPDIR"
+    program=
+}
+
+teardown() {
+    [ -z "$program" ] || end_process "$program"
 }
 
 check_reuse() { # python
@@ -159,6 +164,73 @@ check_interpreters() { # python
         count=$((count + 1))
     done < <(pythons)
     [ $count -gt 0 ] || skip "no CPython 3.12 or later found"
+}
+
+# New interpreters stand in front in the list, the main one is the last.
+shows_all_interpreters() { # file
+    "$PYSTACK" report --header-only -i "$1" 2>/dev/null |
+        grep -E 'interpreters +: 0 \(main\), .* and 73 more' &&
+        collapsed -i "$1" --per-thread 2>/dev/null |
+        grep -E ';MainThread [0-9]+;.*;in_main '
+}
+
+dumps_all_interpreters() { # pid
+    "$PYSTACK" dump -p "$1" > dump && grep -q in_main dump && [ "$(grep -c in_sub dump)" = 80 ]
+}
+
+check_many_interpreters() { # python
+    local recorder recorded=0 ended=0
+    rm -f stop f
+    : > out
+    "$1" "$apps/many-interpreters.py" 80 stop > out 3>&- &
+    program=$!
+    wait_until 60 has_line out ready || return
+    "$PYSTACK" record -F 200 -o f -p $program 2> err 3>&- &
+    recorder=$!
+    wait_until 60 shows_all_interpreters f || ended=$?
+    wait_until 60 dumps_all_interpreters $program || ended=$?
+    touch stop
+    wait $program || ended=$?
+    wait $recorder || recorded=$?
+    [ $recorded = 0 ] && [ $ended = 0 ] && grep -qx DONE out && ! grep 'left out' err ||
+        { cat out err; return 1; }
+}
+
+@test "of 80 interpreters each is there, and so is the main one" {
+    local version path count=0
+    while read -r version path; do
+        case $version in 3.[89].* | 3.1[01].*) continue ;; esac
+        run check_many_interpreters "$path"
+        echo "# $version $output" >&3
+        [ "$status" -eq 0 ]
+        count=$((count + 1))
+    done < <(pythons)
+    [ $count -gt 0 ] || skip "no CPython 3.12 or later found"
+}
+
+# There is room for 8192 threads and the main one, which is the last of the list.
+@test "of more threads than there is room for the main one is there, and the others are counted" {
+    local python
+    python=$(some_pythons | tail -n 1)
+    [ -n "$python" ] || skip "no CPython 3.8 to 3.15 found"
+    "${python#* }" "$apps/many-threads.py" 8250 > out 2> err 3>&- &
+    program=$!
+    wait_until 60 grep -E 'ready|no room' out
+    if grep -q 'no room' out; then
+        end_process $program
+        skip "there can be no 8,250 threads here"
+    fi
+    record -d 1 -o f -p $program 2> messages || cat messages
+    end_process $program
+    program=
+    cat messages
+    grep -qE '8193 threads, .*, 58 threads left out[,)]' messages
+    run -0 "$PYSTACK" report -i f --header-only
+    grep -qx '# 58 threads beyond what is recorded .* (8192, in 1024 .*): not in the figures' \
+        <<< "$output"
+    "$PYSTACK" report -i f --stats | grep -qE '^ +58  lost-threads$'
+    collapsed -i f --event=wall > stacks
+    grep -q 'in_main' stacks
 }
 
 # Stacks deeper than the limit lose their root, keep their leaf and say how much.

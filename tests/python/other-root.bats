@@ -102,3 +102,32 @@ check_names_inside() {
         [ "$status" -eq 0 ]
     done
 }
+
+# Two threads that compute: one of them waits for the GIL.  3.15 has a word for that.
+check_gil_waits_inside() {
+    local folder=${inside#"$root"} pid
+    rm -f "$inside/stop" "$inside/out" f
+    chroot "$root" "$1" "$folder/gil-waits.py" "$folder/stop" > "$inside/out" &
+    pid=$!
+    wait_until 30 has_line "$inside/out" ready || return
+    record -q --no-adaptive -F 500 -d 1 -o f -p $pid || return
+    touch "$inside/stop"
+    wait $pid
+    "$PYSTACK" script -i f > samples
+    echo "$(grep -c ' gil-wait' samples) samples wait"
+    case $1 in
+    *3.15) grep -q ' waiting gil-wait' samples && ! grep ' running gil gil-wait' samples ;;
+    *) ! grep ' gil-wait' samples ;;
+    esac
+}
+
+@test "3.15 tells who waits for the GIL, and for no other that is claimed" {
+    local path new=
+    for path in "$root"/usr/bin/python3.*[0-9]; do
+        run check_gil_waits_inside "${path#"$root"}"
+        echo "# ${path##*/}: $output" >&3
+        [ "$status" -eq 0 ]
+        [[ $path != *3.15 ]] || new=1
+    done
+    [ -n "$new" ] || skip "there is no CPython 3.15 in $root"
+}

@@ -55,6 +55,14 @@ struct fake_frame {
 
 enum { FRAMES = 4, THREADS = 4, STARTS = 4, PAGE = 4096 };
 
+/* Interpreters besides the main one: three more than there is room for. */
+enum { CROWD = RING_MOST_INTERPRETERS + 2, CROWD_STATES = 4 };
+
+struct fake_interpreter {
+	uint64_t next, id, threads_head;
+	uint32_t collecting, pad;
+};
+
 struct fake_state {
 	uint64_t prev, next, interpreter, frame, pthread, native;
 	struct fake_frame frames[FRAMES]; /* the outermost first */
@@ -84,11 +92,10 @@ static struct shared {
 	uint64_t interpreters_head, finalizing;
 	uint64_t gil_last_holder, gil_switches;
 	uint32_t gil_locked, initialized;
-	struct {
-		uint64_t next, id, threads_head;
-		uint32_t collecting, pad;
-	} interpreter;
+	struct fake_interpreter interpreter;
 	struct fake_state states[THREADS]; /* main, two that work, one that waits */
+	struct fake_interpreter crowd[CROWD];
+	struct fake_state crowd_states[CROWD_STATES];
 	struct fake_code codes[FUNCTIONS];
 	struct fake_text names[FUNCTIONS], file;
 	struct fake_bytes lines;
@@ -593,6 +600,60 @@ static void test_task(void)
 	inside_end();
 }
 
+/* --- many interpreters --- */
+
+/* The last one that has room, and all three that have none, have a thread state each;
+ * all but one of these a frame. */
+static void fake_crowd(void)
+{
+	for (unsigned i = 0; i < CROWD; i++)
+		fake->crowd[i] = (struct fake_interpreter){
+			.next = i + 1 < CROWD ? AT(fake->crowd[i + 1])
+					      : AT(fake->interpreter),
+			.id = CROWD - i,
+		};
+	for (unsigned i = 0; i < CROWD_STATES; i++) {
+		struct fake_interpreter *in = &fake->crowd[CROWD - CROWD_STATES + i];
+		struct fake_state *s = &fake->crowd_states[i];
+
+		in->threads_head = AT(*s);
+		s->interpreter = AT(*in);
+		s->native = (uint64_t)pid;
+		if (i != 2)
+			call(s, 0, WAIT);
+	}
+	set64(&fake->interpreters_head, AT(fake->crowd[0]));
+}
+
+static void test_crowd(void)
+{
+	struct watch w;
+
+	inside_begin(CORE_ISOLATION_TASK);
+	if (start(&w, 0, -1)) {
+		fake_crowd();
+		run(&w, (struct ring_options){ 0 });
+		WAIT_OK(&w, has_functions(&w),
+			"of more interpreters than there is room for, the main one is there");
+		WAIT_OK(&w, w.records[REC_THREAD] >= THREADS + 1,
+			"and the threads of all that have room");
+		WAIT_OK(&w, watch_counter(&w, RING_LOST_THREADS) == 2,
+			"those of the others are counted");
+		/* One of those without room ends, then all. */
+		set64(&fake->crowd[CROWD - 2].next, AT(fake->interpreter));
+		uint64_t ticks = watch_counter(&w, RING_TICKS);
+
+		WAIT_OK(&w, more_ticks(&w, ticks), "some end");
+		set64(&fake->interpreters_head, AT(fake->interpreter));
+		ticks = watch_counter(&w, RING_TICKS);
+		WAIT_OK(&w, more_ticks(&w, ticks), "and then all");
+		tap_is((int64_t)watch_counter(&w, RING_LOST_THREADS), 2,
+			"how many were left out at most stays told");
+		end(&w, RING_LEAVE_ORDERED, "it leaves when it is told to");
+	}
+	inside_end();
+}
+
 /* --- as a thread --- */
 
 /*
@@ -881,6 +942,7 @@ int main(void)
 {
 	scratch_begin();
 	test_task();
+	test_crowd();
 	test_thread();
 	test_fast();
 	test_fast_later();

@@ -74,6 +74,12 @@ static int with_adaptation(int64_t ns)
 	return ns % (500 * MS) < 250 * MS;
 }
 
+/* Busy for 0.1 s of every 0.5, in step with nothing: the rate follows each burst. */
+static int in_bursts(int64_t ns)
+{
+	return ns % (500 * MS + 170007) < 100 * MS;
+}
+
 struct result {
 	double share; /* of the weight, in percent */
 	uint64_t ticks;
@@ -323,6 +329,13 @@ static void test_wrong_way(void)
 	tap_ok(fabs(got - 5) > 0.5,
 		"distance to the last sample is wrong when the rate follows the load (%.2f)",
 		got);
+	/* 21.0 for 20.0: the first sample of a burst brings the long interval along. */
+	got = sample_by_distance(in_bursts, 10 * MS, 20000);
+	tap_ok(got - 20 > 0.7,
+		"it is too much where a burst raises the rate (%.2f for 20 %%)", got);
+	check("which the strata are not",
+		sample(in_bursts, 10 * MS, 20000 / part, true, 0, 9).share, 20,
+		0.3 * sqrt(part));
 }
 
 static void test_order(void)
