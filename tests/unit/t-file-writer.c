@@ -121,6 +121,13 @@ static void test_not_published(void)
 	scratch_empty();
 }
 
+static void add_segment(struct file_writer *w, uint32_t number)
+{
+	struct file_segment s = { .segment = number, .why = FILE_WHY_ATTACH };
+
+	file_writer_segment(w, &s);
+}
+
 static void test_rotation(void)
 {
 	put("data", "first");
@@ -133,9 +140,15 @@ static void test_rotation(void)
 	(void)file_writer_close(w, &nothing, NULL);
 	w = open_or_fail(scratch("data"));
 	(void)file_writer_publish(w, NULL);
+	add_segment(w, 1);
+	(void)file_writer_close(w, &nothing, NULL);
+	tap_ok(is_sample_file("data") && holds("data.old", "first"),
+		"a recording of nothing is not kept in its place");
+	w = open_or_fail(scratch("data"));
+	(void)file_writer_publish(w, NULL);
 	(void)file_writer_close(w, &nothing, NULL);
 	tap_ok(is_sample_file("data") && is_sample_file("data.old"),
-		"the oldest one is given up");
+		"one of a process is, and the oldest one is given up");
 	scratch_empty();
 
 	/* A link is a name like any other: what it points to is not written to. */
@@ -262,13 +275,6 @@ static bool standard_output(void)
 }
 
 /* --- no room --- */
-
-static void add_segment(struct file_writer *w, uint32_t number)
-{
-	struct file_segment s = { .segment = number, .why = FILE_WHY_ATTACH };
-
-	file_writer_segment(w, &s);
-}
 
 /* Random bytes, which cannot be compressed. */
 static void add_strings(struct file_writer *w, uint32_t seed)
