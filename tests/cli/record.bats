@@ -363,7 +363,7 @@ status 6" ]
 tells_what_is_written() { # messages file
     local told
     told=$(samples_told "$1")
-    grep -Eq '^\[ pystack record: .* [0-9]+ late, [1-9][0-9]* not written' "$1" &&
+    grep -Eq '^\[ pystack record: .* [0-9]+ ticks late, [1-9][0-9]* not written' "$1" &&
         [ "$told" = "$("$PYSTACK" script -i "$2" --format jsonl | "$PYTHON" -c '
 import json, sys
 print(sum(s["ticks"] for s in map(json.loads, sys.stdin) if s["type"] == "sample"))')" ]
