@@ -373,7 +373,7 @@ print(sum(s["ticks"] for s in map(json.loads, sys.stdin) if s["type"] == "sample
     requires tmpfs
     mkdir small
     cat > in-small <<-'END'
-	mount -t tmpfs -o size=64k tmpfs small && cd small
+	mount -t tmpfs -o size=256k tmpfs small && cd small
 	status=0
 	"$PYSTACK" record "$@" -z 1 -F 2k --no-adaptive -o full.data || status=$?
 	echo "status $status"
