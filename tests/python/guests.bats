@@ -88,8 +88,9 @@ check_guest() { # kind pythons|some_pythons
     check_guest waits pythons
 }
 
-@test "thread states without a frame: the other threads are sampled, these are left out" {
+@test "thread states without a frame: the other threads are sampled, and these wait" {
     check_guest states pythons
+    [ "$(collapsed -i f -e wall --per-thread | grep -c ';\[no Python frame\] ')" -ge 3 ]
     # churn twice, the one that starts short threads, main, and the short ones.
     collapsed -i f --per-thread > stacks
     grep -v ' [0-9]*$' stacks && return 1
