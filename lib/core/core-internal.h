@@ -449,6 +449,8 @@ RARE void alive_init(struct core *c);
 
 /* loop.c */
 _Noreturn void loop_run(struct core *c);
+/* The time from which on no stratum tells that had its tick before now_ns. */
+int64_t loop_untold_since(const struct core *c);
 int64_t loop_now(struct core *c); /* CLOCK_MONOTONIC */
 /*
  * How far apart is to be what costs so much CPU time, or it would take more than 0.2 %
@@ -657,6 +659,9 @@ void cpu_end(struct core *c, struct thread *t);
 void cpu_checkpoint_all(struct core *c);
 /* Account for all until now: a pause follows, another file, or the end. */
 void cpu_settle(struct core *c);
+/* The same, and the interpreters have gone: so has what could be seen of threads, since
+ * that time at the latest. */
+RARE void cpu_settle_gone(struct core *c, int64_t since);
 /* What each has used so far, for the case that this is the last word; now and then. */
 void cpu_say_so_far(struct core *c);
 /* Ticks are taken again: CPU time used since is nobody's. */

@@ -85,9 +85,8 @@ static void start_budget(struct core *c)
 	c->adapt_ns = c->now_ns;
 }
 
-/* The time from which on no stratum tells: that in hand has no tick yet, unless it is
- * the next one, which has not begun. */
-static int64_t untold_since(struct core *c)
+/* That in hand has no tick yet, unless it is the next one, which has not begun. */
+int64_t loop_untold_since(const struct core *c)
 {
 	int64_t since = (c->options.flags & RING_OPT_SPIN) == 0 ? c->strata.start
 								: c->last_tick_ns;
@@ -106,7 +105,7 @@ RARE static void park(struct core *c)
 	timers_pause(c);
 	cpu_settle(c);
 	(void)runs_cut(c);
-	c->gap_from = untold_since(c);
+	c->gap_from = loop_untold_since(c);
 	c->gap_why = c->park_why;
 	runs_publish(c);
 	set_state(c, RING_PARKED);

@@ -835,7 +835,7 @@ static void end_all_runs(struct core *c)
 			continue;
 		run_end(c, &c->threads[i]);
 	}
-	cpu_settle(c);
+	cpu_settle_gone(c, loop_untold_since(c));
 	loop_count_cpu(c);
 }
 

@@ -52,6 +52,11 @@ int64_t loop_clock(int clock)
 	return now;
 }
 
+int64_t loop_untold_since(const struct core *c)
+{
+	return c->strata.start;
+}
+
 void timers_begin(struct core *c, struct thread *t)
 {
 	(void)c;
@@ -83,7 +88,7 @@ struct fake_frame {
 	uint8_t owner, pad[7];
 };
 
-enum { FRAMES = 6 };
+enum { FRAMES = 6, MS = 1000000 };
 
 static struct {
 	uint64_t interpreters_head, finalizing;
@@ -452,6 +457,68 @@ static void test_bare_list(void)
 	copy_end(&core);
 }
 
+/* The accounts in the ring: the CPU time of each, in ms. */
+static unsigned accounts(uint64_t *ms, unsigned most)
+{
+	const uint8_t *at = ring + RING_HEADER_BYTES;
+	const uint8_t *end = at + core.ring.head;
+	unsigned n = 0;
+
+	while (at < end) {
+		struct varint_reader v = { .at = at, .end = end };
+		uint64_t length = varint_get(&v);
+
+		at = v.at + length;
+		if (*v.at++ != REC_CPU || n == most)
+			continue;
+		(void)varint_get(&v);
+		(void)varint_get(&v);
+		ms[n++] = varint_get(&v) / MS;
+	}
+	return n;
+}
+
+/* A thread was seen running for so long, and used more, when there is no interpreter
+ * any more, which may have been for 5 ms. */
+static void see_gone(int64_t seen, int64_t used, const char *wanted)
+{
+	struct thread *t = &threads[0];
+	uint64_t ms[8];
+	char got[64] = "";
+
+	copy_end(&core);
+	begin();
+	core.thread_count = 1;
+	t->schedstat = -1;
+	t->in_run = seen != 0;
+	t->state = REC_RUNNING;
+	t->node = 1;
+	core.tick = 4;
+	t->seen_ns = seen;
+	t->cpu_ns = t->checkpoint_cpu_ns = 100 * MS;
+	now = (100 * MS + used);
+	core.now_ns = 50 * MS;
+	core.strata.start = 45 * MS;
+	end_all_runs(&core);
+	for (unsigned i = 0, n = accounts(ms, 8); i < n; i++)
+		(void)snprintf(got + strlen(got), sizeof(got) - strlen(got), " %u",
+			(unsigned)ms[i]);
+	tap_ok(strcmp(got, wanted) == 0, "%d ms seen, %d used:%s", (int)(seen / MS),
+		(int)(used / MS), got);
+}
+
+/* What no tick stands for goes to no stack. */
+static void test_gone(void)
+{
+	see_gone(40 * MS, 43 * MS, " 140 143");
+	see_gone(40 * MS, 90 * MS, " 185 190");
+	see_gone(40 * MS, 40 * MS, " 140");
+	see_gone(40 * MS, 20 * MS, " 120");
+	see_gone(0, 3 * MS, " 103");
+	see_gone(0, 0, "");
+	copy_end(&core);
+}
+
 int main(void)
 {
 	test_questions();
@@ -459,5 +526,6 @@ int main(void)
 	test_kept();
 	test_bare();
 	test_bare_list();
+	test_gone();
 	return tap_done();
 }
