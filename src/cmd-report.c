@@ -123,7 +123,7 @@ static void say_empty(const struct profile *p)
 		printf("#\n# The file has no samples: no Python process was recorded.\n");
 	else
 		printf("#\n# The file has no samples: the program ended before the first tick, "
-		       "or none of its\n# threads ran Python code, or sampling was off (see --stats).\n");
+		       "or no Python\n# thread was there, or sampling was off (see --stats).\n");
 }
 
 static void print_report(const struct profile *p)

@@ -210,27 +210,45 @@ static void say_strangers(struct recorder *r)
 		buf_done(&kinds[i].names);
 }
 
+/* A tick comes soon after its time, if there is an interpreter. */
+static bool may_have_ticked(const struct recorder *r, double ran_ms)
+{
+	enum { SOON_MS = 1000 };
+
+	return ran_ms > SOON_MS + (double)r->o->sampling.interval_ns / 1e6 * 2;
+}
+
+/* Of processes that were followed. */
+static void say_why_no_sample(const struct recorder *r, double ran_ms)
+{
+	const uint64_t *c = r->stats.counters;
+
+	if (c[RING_TICKS] != 0)
+		msg_info("no samples: at none of %llu ticks %s",
+			(unsigned long long)c[RING_TICKS],
+			r->o->sampling.oncpu ? "did a Python thread run"
+					     : "was there a Python thread");
+	else if (c[RING_DISABLED_NS] != 0)
+		msg_info("no samples: sampling was off until the end");
+	else if (may_have_ticked(r, ran_ms))
+		msg_info(
+			"no samples: in %.0f ms no interpreter was up, or the sampler got "
+			"no CPU",
+			ran_ms);
+	else
+		msg_info(
+			"no samples: the program ran for %.0f ms, and ticks are %s ms apart",
+			ran_ms,
+			number_plain((double)r->o->sampling.interval_ns / 1e6, 3).text);
+}
+
 static void say_why_empty(struct recorder *r)
 {
 	double ran_ms = (double)(clock_monotonic_ns() - r->started_ns) / 1e6;
 	const struct tree_process *first = tree_find(&r->tree, r->child);
 
 	if (r->segments != 0) {
-		if (r->stats.counters[RING_TICKS] == 0 &&
-			r->stats.counters[RING_DISABLED_NS] != 0)
-			msg_info("no samples: sampling was off until the end");
-		else if (r->stats.counters[RING_TICKS] == 0)
-			msg_info(
-				"no samples: the program ran for %.0f ms, and ticks are %s ms "
-				"apart",
-				ran_ms,
-				number_plain(
-					(double)r->o->sampling.interval_ns / 1e6, 3)
-					.text);
-		else
-			msg_info(
-				"no samples: at none of %llu ticks had a thread a Python frame",
-				(unsigned long long)r->stats.counters[RING_TICKS]);
+		say_why_no_sample(r, ran_ms);
 	} else if (r->found_kind[0] == '\0' && r->child != 0 && first != NULL &&
 		   first->reason[0] != '\0') {
 		msg_info("no samples: process %d: %s", (int)first->pid, first->reason);
@@ -239,6 +257,16 @@ static void say_why_empty(struct recorder *r)
 			"no samples: no Python process showed itself below '%s' within %.0f ms",
 			r->o->argv[0], ran_ms);
 	}
+}
+
+/* As of a program at its prompt. */
+static void say_no_frames(const struct recorder *r)
+{
+	const uint64_t *c = r->stats.counters;
+
+	if (c[RING_NO_FRAMES] != 0 && c[RING_NO_FRAMES] == c[RING_SAMPLES])
+		msg_info("at none of %llu ticks had a thread a Python frame",
+			(unsigned long long)c[RING_TICKS]);
 }
 
 /* The file, or the files. */
@@ -334,6 +362,7 @@ void rec_say_end(struct recorder *r)
 		(unsigned long long)c[RING_LATE], (unsigned long long)c[RING_TICKS],
 		buf_text(&faults), rec_overhead(r, &r->stats));
 	say_timers(r);
+	say_no_frames(r);
 	/* Where it was refused, that has been said. */
 	if (r->stats.samples == 0 && !r->refused)
 		say_why_empty(r);

@@ -154,6 +154,7 @@ struct interpreter {
 	uint64_t address;
 	uint64_t id;
 	uint64_t threads_head;
+	uint64_t threads_last; /* of the last listing: the oldest */
 	uint16_t gil;
 };
 
@@ -386,11 +387,14 @@ struct core {
 	uint32_t left_out; /* threads that it found no room for */
 	bool relist;
 	bool unentered; /* thread states without a frame were left out of the table */
+	bool unproven;  /* no frame has shown yet that memory is as the layout says */
+	int64_t unlike_since; /* 0: nothing says that it is not */
 	bool older; /* threads that are new in the list may be older than its ticks */
 	int64_t listed_ns, listed_before_ns; /* the last listing, the one before it */
-	int64_t list_step;     /* to the next one, if nothing asks for it */
-	uint32_t thread_count; /* entries used so far, free ones included */
-	uint32_t free_threads; /* of these */
+	int64_t list_step;          /* to the next one, if nothing asks for it */
+	int64_t bare_ns, bare_step; /* the same, of those without a frame */
+	uint32_t thread_count;      /* entries used so far, free ones included */
+	uint32_t free_threads;      /* of these */
 	uint32_t next_thread_id;
 	uint32_t ended[MAX_ENDED]; /* kernel threads that outlived their thread state */
 	uint32_t ended_count;
@@ -453,6 +457,8 @@ RARE void alive_init(struct core *c);
 
 /* loop.c */
 _Noreturn void loop_run(struct core *c);
+/* The time from which on no stratum tells that had its tick before now_ns. */
+int64_t loop_untold_since(const struct core *c);
 int64_t loop_now(struct core *c); /* CLOCK_MONOTONIC */
 /*
  * How far apart is to be what costs so much CPU time, or it would take more than 0.2 %
@@ -483,8 +489,11 @@ void sample_attend(struct core *c, struct thread *t);
 /* Has the interpreter come up, and does not go down yet?  Also before the first tick.
  */
 RARE bool sample_is_up(struct core *c);
-/* Is memory as the layout says? 0, or the number of the check that failed. */
+/* Is memory as the layout says?  0, the number of the check that failed, or
+ * SAMPLE_NO_FRAMES: so it may be. */
+#define SAMPLE_NO_FRAMES (-1)
 RARE int sample_check_layout(struct core *c);
+enum record_phase sample_phase(struct core *c);
 
 /* walk.c */
 void walk_read(struct core *c, uint64_t ts, struct walk *w);
@@ -661,6 +670,9 @@ void cpu_end(struct core *c, struct thread *t);
 void cpu_checkpoint_all(struct core *c);
 /* Account for all until now: a pause follows, another file, or the end. */
 void cpu_settle(struct core *c);
+/* The same, and the interpreters have gone: so has what could be seen of threads, since
+ * that time at the latest. */
+RARE void cpu_settle_gone(struct core *c, int64_t since);
 /* What each has used so far, for the case that this is the last word; now and then. */
 void cpu_say_so_far(struct core *c);
 /* Ticks are taken again: CPU time used since is nobody's. */
@@ -763,6 +775,12 @@ static inline bool load_bytes(struct core *c, void *to, uint64_t address, size_t
 static inline bool reads_by_calls(const struct core *c)
 {
 	return c->copies && c->copying.state != RING_COPY_BY_LOAD;
+}
+
+/* Is it the node of threads that have no Python frame? */
+static inline bool is_bare(const struct core *c, uint32_t node)
+{
+	return c->nodes[node].kind == REC_NODE_NO_FRAME;
 }
 
 static inline void count(struct core *c, enum ring_counter which, uint64_t n)

@@ -661,6 +661,39 @@ void cpu_settle(struct core *c)
 	c->window_cpu = cpu_of_program(c);
 }
 
+/*
+ * What it has used beyond what the ticks saw of it, as far as that fits into the time
+ * since: no tick stands for that time.  To spread it over the stacks seen before would
+ * be right of a thread that goes on.
+ */
+static void settle_gone(struct core *c, struct thread *t, int64_t since)
+{
+	uint64_t before = t->cpu_ns;
+	int64_t seen = t->seen_ns, most = c->now_ns - since;
+
+	(void)last_look(c, t);
+	int64_t unseen = (int64_t)(t->cpu_ns - before) - seen;
+
+	if (unseen > most)
+		unseen = most;
+	if (unseen > 0 && running_ticks(c, t) != 0) {
+		t->cpu_ns -= (uint64_t)unseen;
+		send_checkpoint(c, t);
+		t->cpu_ns += (uint64_t)unseen;
+	}
+	if (has_news(c, t))
+		send_checkpoint(c, t);
+}
+
+void cpu_settle_gone(struct core *c, int64_t since)
+{
+	for (uint32_t i = 0; i < c->thread_count; i++)
+		if (c->threads[i].id != 0)
+			settle_gone(c, &c->threads[i], since);
+	c->window_ns = c->now_ns;
+	c->window_cpu = cpu_of_program(c);
+}
+
 void cpu_say_so_far(struct core *c)
 {
 	if (c->now_ns - c->so_far_ns < c->so_far_step)

@@ -84,6 +84,9 @@ RARE static bool store_frames(struct core *c, struct thread *t)
 	uint64_t at = t->kept_current;
 	uint16_t *link = &t->kept;
 
+	/* A chain of no frames is kept as well. */
+	if (at == 0)
+		return take_block(c, link) != NULL;
 	for (uint32_t n = 0; at != 0; n++) {
 		struct py_frame f;
 		uint32_t code = 0;
@@ -150,6 +153,9 @@ bool kept_holds(struct core *c, struct thread *t)
 		p.link != t->kept_link || p.current != t->kept_current ||
 		p.chunk != t->kept_chunk || p.top != t->kept_top)
 		return false;
+	/* That of a thread that has ended looks the same, left as it was. */
+	if (is_bare(c, t->kept_node) && !thread_linked(c, t))
+		return false;
 	const struct kept_block *b = &c->kept[t->kept];
 	uint64_t at = t->kept_current;
 
@@ -179,6 +185,8 @@ void kept_ask_places(struct core *c, const struct thread *t)
 		return;
 	ask_for(t->ts + l->ts_frame);
 	ask_for(t->ts + l->ts_thread_id);
+	if (is_bare(c, t->kept_node))
+		ask_for(t->ts + l->ts_prev);
 	if ((l->flags & PY_HAS_DATASTACK) != 0)
 		ask_for(t->ts + l->ts_datastack_chunk);
 	if ((l->flags & PY_HAS_NATIVE_ID) == 0)

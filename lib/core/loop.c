@@ -85,9 +85,8 @@ static void start_budget(struct core *c)
 	c->adapt_ns = c->now_ns;
 }
 
-/* The time from which on no stratum tells: that in hand has no tick yet, unless it is
- * the next one, which has not begun. */
-static int64_t untold_since(struct core *c)
+/* That in hand has no tick yet, unless it is the next one, which has not begun. */
+int64_t loop_untold_since(const struct core *c)
 {
 	int64_t since = (c->options.flags & RING_OPT_SPIN) == 0 ? c->strata.start
 								: c->last_tick_ns;
@@ -106,7 +105,7 @@ RARE static void park(struct core *c)
 	timers_pause(c);
 	cpu_settle(c);
 	(void)runs_cut(c);
-	c->gap_from = untold_since(c);
+	c->gap_from = loop_untold_since(c);
 	c->gap_why = c->park_why;
 	runs_publish(c);
 	set_state(c, RING_PARKED);
@@ -242,9 +241,25 @@ static int64_t cut_apart(const struct core *c)
 					 : share;
 }
 
+/* Leaves when memory has looked otherwise than the layout says for long. */
+RARE static void prove_layout(struct core *c, int64_t now)
+{
+	int failed = sample_check_layout(c);
+
+	c->unproven = failed != 0;
+	if (failed == 0 || failed == SAMPLE_NO_FRAMES)
+		c->unlike_since = 0;
+	else if (c->unlike_since == 0)
+		c->unlike_since = now;
+	else if (now - c->unlike_since > LAYOUT_WAIT_S * 1000000000ll)
+		task_leave(c, RING_LEAVE_BAD_LAYOUT, failed);
+}
+
 /* What has to be done now and then, after a tick. */
 static void after_tick(struct core *c)
 {
+	if (c->unproven && c->interpreter_count != 0)
+		prove_layout(c, c->now_ns);
 	if (c->now_ns - c->adapt_ns >= ADAPT_NS)
 		adapt(c);
 	if (c->now_ns - c->clock_sent_ns >= CLOCK_NS_S * 1000000000ll)
@@ -354,25 +369,25 @@ static _Noreturn void spin(struct core *c)
 	}
 }
 
-/* Until there is an interpreter whose memory is as the layout says. */
+/*
+ * Until there is an interpreter whose memory is as the layout says.  Where it is up and
+ * no thread has a frame, as at the prompt of an interactive one, ticks begin, and the
+ * first frame has to tell.
+ */
 RARE static void wait_for_interpreter(struct core *c)
 {
-	int64_t bad_since = 0;
-
 	set_state(c, RING_WAITING);
+	c->unproven = true;
 	for (;;) {
 		int64_t now = loop_now(c);
 
 		(void)alive_check(c);
 		if (threads_interpreters(c)) {
-			int failed = sample_check_layout(c);
-
-			if (failed == 0)
+			prove_layout(c, now);
+			if (!c->unproven ||
+				(c->unlike_since == 0 &&
+					sample_phase(c) != REC_PHASE_STARTING))
 				return;
-			if (bad_since == 0)
-				bad_since = now;
-			if (now - bad_since > LAYOUT_WAIT_S * 1000000000ll)
-				task_leave(c, RING_LEAVE_BAD_LAYOUT, failed);
 		}
 		(void)alive_sleep(c, now + WAITING_LOOK_NS);
 	}

@@ -203,6 +203,7 @@ static uint64_t interpreter_id(struct core *c, uint64_t address)
 bool thread_announce(struct core *c, struct thread *t)
 {
 	bool again = t->name_tries != 0, later;
+	bool starts = !walk_has_frame(c, t->ts);
 	struct record r;
 
 	record_begin(&r, REC_THREAD);
@@ -230,7 +231,8 @@ bool thread_announce(struct core *c, struct thread *t)
 		append_kernel_name(c, t, &r);
 		thread_end_before(c, t);
 	}
-	if (named || !later)
+	/* Without a frame, threading may have started it all the same. */
+	if (named || (!later && !starts))
 		t->name_tries = NAME_TRIES;
 	return record_put(c, &r, false);
 }

@@ -43,6 +43,8 @@ static void count_run(struct core *c, const struct thread *t, uint64_t ticks)
 		count(c, RING_APPROXIMATE, ticks);
 	if (c->nodes[t->node].kind == REC_NODE_UNREADABLE)
 		count(c, RING_UNREADABLE, ticks);
+	if (is_bare(c, t->node))
+		count(c, RING_NO_FRAMES, ticks);
 	if (t->truncated)
 		count(c, RING_TRUNCATED, ticks);
 }

@@ -388,31 +388,45 @@ static uint8_t state_of(struct core *c, struct thread *t, bool holds)
 			 (collects(c, t) ? REC_GC : 0));
 }
 
+/* Where that is what walks[0] says of a thread: it starts, it ends, or it is in C code
+ * that no Python code has called. */
+static struct place without_frame(struct core *c)
+{
+	return (struct place){
+		.position = PY_NO_POSITION,
+		.node = node_make(c, 0, 0, REC_NODE_NO_FRAME, 0),
+	};
+}
+
+static struct place with_frames(struct core *c, struct thread *t)
+{
+	struct place p = {
+		.position = c->walks[0].frame[0].position,
+	};
+
+	if (t->name_tries < NAME_TRIES)
+		(void)thread_announce(c, t);
+	p.node = known_path(c, &c->walks[0]);
+	return p.node != 0 ? p : settle(c, t);
+}
+
 /* Enter what a thread's chain, read into walks[0], shows. */
 static void enter(struct core *c, struct thread *t, bool holds)
 {
 	struct walk *w = &c->walks[0];
-	struct place p = { 0 };
 	bool read_again = !w->complete;
 
 	t->fresh = false;
-	if (t->name_tries < NAME_TRIES)
-		(void)thread_announce(c, t);
 	if (w->frames == 0) {
 		/* Torn, or no Python frames at all: ask once more. */
 		read_again = true;
 		walk_read(c, t->ts, w);
-		if (w->frames == 0 && w->complete) {
-			run_end(c, t);
-			count(c, RING_NO_FRAMES, 1);
-			return;
-		}
 	}
-	p.node = known_path(c, w);
-	p.position = w->frame[0].position;
-	if (p.node == 0)
-		p = settle(c, t);
-	if (read_again && !thread_same(c, t)) {
+	bool bare = w->frames == 0 && w->complete;
+	struct place p = bare ? without_frame(c) : with_frames(c, t);
+
+	/* A thread that has ended looks like one without a frame. */
+	if ((read_again && !thread_same(c, t)) || (bare && !thread_linked(c, t))) {
 		c->relist = true;
 		return;
 	}
@@ -834,7 +848,7 @@ static void end_all_runs(struct core *c)
 			continue;
 		run_end(c, &c->threads[i]);
 	}
-	cpu_settle(c);
+	cpu_settle_gone(c, loop_untold_since(c));
 	loop_count_cpu(c);
 }
 
@@ -862,13 +876,18 @@ bool sample_is_up(struct core *c)
 	return read_phase(c, &phase) && phase == REC_PHASE_RUNNING;
 }
 
-void sample_tick(struct core *c)
+enum record_phase sample_phase(struct core *c)
 {
 	enum record_phase phase;
 
-	copy_forget(c);
 	(void)read_phase(c, &phase);
-	runs_phase(c, phase);
+	return phase;
+}
+
+void sample_tick(struct core *c)
+{
+	copy_forget(c);
+	runs_phase(c, sample_phase(c));
 	if (!threads_interpreters(c)) {
 		end_all_runs(c);
 		c->all_changed = true;
@@ -896,12 +915,14 @@ void sample_tick(struct core *c)
 
 /*
  * Is memory as the layout says?  Asked before the first tick, again and again while
- * the interpreter comes up.  The numbers are worded by the recorder.
+ * the interpreter comes up, and until there is a frame to tell by.  The numbers are
+ * worded by the recorder.
  */
 int sample_check_layout(struct core *c)
 {
 	const struct py_layout *l = &c->layout;
 	uint64_t ts, interp, prev;
+	bool frames = false;
 
 	if (l->fr_previous >= SANE_BYTES || l->fr_code >= SANE_BYTES ||
 		l->fr_instr >= SANE_BYTES ||
@@ -920,6 +941,7 @@ int sample_check_layout(struct core *c)
 		walk_read(c, ts, &c->walks[0]);
 		if (c->walks[0].complete && c->walks[0].stored != 0)
 			return 0;
+		frames |= !c->walks[0].complete || c->walks[0].frames != 0;
 	}
-	return 4;
+	return frames ? 4 : SAMPLE_NO_FRAMES;
 }

@@ -22,7 +22,8 @@ enum {
 	TID_SCAN_BYTES = 2304,
 	LIST_NS = 50000000,
 	LIST_MAX_NS = 250000000,
-	LISTED_NS = 300,   /* of CPU time, a thread that is known */
+	LISTED_NS = 300, /* of CPU time, a thread that is known */
+	BARE_MAX_NS = 2000000000,
 	MAX_FORKED = 4096, /* thread states looked through for the one that is left */
 };
 
@@ -321,21 +322,13 @@ static void release_entry(struct core *c, struct thread *t)
 	c->free_threads++;
 }
 
-/*
- * A thread state that is not in the table yet.  Until it has a frame it is left out: a
- * new one bears its creator's ids up to the moment it runs, and those that never run
- * Python have nothing to show.
- */
+/* A thread state that is not in the table yet. */
 RARE static void enter_thread(struct core *c, const struct interpreter *in, uint64_t ts,
 	const struct ids *ids, uint32_t tid)
 {
-	struct thread *t;
+	struct thread *t =
+		free_entry(c, in->id == 0 && tid == (uint32_t)c->args.program_pid);
 
-	if (!walk_has_frame(c, ts)) {
-		c->unentered = true;
-		return;
-	}
-	t = free_entry(c, in->id == 0 && tid == (uint32_t)c->args.program_pid);
 	if (t == NULL) {
 		c->left_out++;
 		return;
@@ -360,6 +353,8 @@ RARE static void enter_thread(struct core *c, const struct interpreter *in, uint
 		release_entry(c, t);
 		return;
 	}
+	if (tid == (uint32_t)c->args.program_pid && c->pthread_tid_offset == 0)
+		c->pthread_tid_offset = main_tid_offset(c, ids->pthread);
 	sample_choose_thread(c, t);
 	if (!thread_announce(c, t)) {
 		cpu_close(c, t);
@@ -449,6 +444,25 @@ static void ask_for_listed(struct core *c, const struct thread *t)
 		ask_for((uint64_t)(uintptr_t)&c->threads[t->next_listed - 1]);
 }
 
+/*
+ * Has the kernel thread ended and left its thread state behind, as C code may?  The
+ * kernel takes the id out of the C library's struct then, which is another thread's
+ * later.
+ */
+static bool has_left(struct core *c, uint64_t pthread, uint32_t tid)
+{
+	uint32_t id;
+
+	return c->pthread_tid_offset != 0 &&
+	       (!load32(c, pthread + c->pthread_tid_offset, &id) || id != tid);
+}
+
+/* The same of a thread in the table.  One with a frame has not come to its end. */
+static bool has_left_bare(struct core *c, const struct thread *t)
+{
+	return t->in_run && is_bare(c, t->node) && has_left(c, t->pthread, t->tid);
+}
+
 /* A thread state seen in a listing, behind another one.  Returns its thread if it was
  * known before. */
 static struct thread *list_thread(struct core *c, const struct interpreter *in,
@@ -461,7 +475,7 @@ static struct thread *list_thread(struct core *c, const struct interpreter *in,
 		t = thread_find(c, ts);
 	if (!read_ids(c, ts, &ids))
 		return NULL;
-	if (t != NULL && same_ids(c, t, &ids)) {
+	if (t != NULL && same_ids(c, t, &ids) && !has_left_bare(c, t)) {
 		t->listing = c->listing;
 		t->twin = false;
 		if (before != NULL)
@@ -472,8 +486,12 @@ static struct thread *list_thread(struct core *c, const struct interpreter *in,
 		thread_end(c, t);
 	uint32_t tid = kernel_id(c, &ids);
 
-	if (tid != NO_THREAD)
+	if (tid == NO_THREAD)
+		return NULL;
+	if (walk_has_frame(c, ts))
 		enter_thread(c, in, ts, &ids, tid);
+	else
+		c->unentered = true;
 	return NULL;
 }
 
@@ -493,6 +511,7 @@ static void list_of(struct core *c, struct interpreter *in)
 		ahead = listed_behind(c, ahead);
 	}
 	for (uint32_t n = 0; ts != 0 && n < MAX_LISTED; n++, ts = next) {
+		in->threads_last = ts;
 		if (ahead != NULL)
 			ask_for_listed(c, ahead);
 		ahead = listed_behind(c, ahead);
@@ -557,6 +576,61 @@ RARE static void count_beyond(struct core *c)
 	}
 }
 
+static bool has_entry(const struct core *c, uint32_t tid)
+{
+	for (uint32_t i = 0; i < c->thread_count; i++)
+		if (c->threads[i].id != 0 && c->threads[i].tid == tid)
+			return true;
+	return false;
+}
+
+/* One that is not in the table as it has no frame.  False: it may be let in later. */
+RARE static bool enter_bare(struct core *c, const struct interpreter *in, uint64_t ts)
+{
+	uint64_t interpreter;
+	struct ids ids;
+
+	if (!load64(c, ts + c->layout.ts_interp, &interpreter) ||
+		interpreter != in->address || walk_has_frame(c, ts) ||
+		!read_ids(c, ts, &ids))
+		return false;
+	uint32_t tid = kernel_id(c, &ids);
+
+	if (tid == NO_THREAD)
+		return true;
+	if (tid == 0 || ids.pthread == 0 || has_entry(c, tid))
+		return false;
+	if (!has_left(c, ids.pthread, tid))
+		enter_thread(c, in, ts, &ids, tid);
+	return true;
+}
+
+/*
+ * Those without a frame, once all others are known: a new thread state bears its
+ * creator's ids up to the moment it runs (before 3.12), and the creator is in the table
+ * by then, as the oldest come first.  Of what is left behind by threads that have ended
+ * there may be many.
+ */
+RARE static void enter_all_bare(struct core *c)
+{
+	int64_t before = loop_clock(CLOCK_OWN_CPU);
+
+	c->unentered = false;
+	for (uint32_t i = 0; i < c->interpreter_count; i++) {
+		const struct interpreter *in = &c->interpreters[i];
+		uint64_t ts = in->threads_last, next;
+
+		for (uint32_t n = 0; ts != 0 && n < MAX_LISTED; n++, ts = next) {
+			if (thread_find(c, ts) == NULL && !enter_bare(c, in, ts))
+				c->unentered = true;
+			if (!load64(c, ts + c->layout.ts_prev, &next) || next == ts)
+				break;
+		}
+	}
+	c->bare_ns = c->now_ns;
+	c->bare_step = loop_step(0, loop_clock(CLOCK_OWN_CPU) - before, BARE_MAX_NS);
+}
+
 void threads_list(struct core *c)
 {
 	copy_forget(c);
@@ -570,6 +644,8 @@ void threads_list(struct core *c)
 	list_all(c);
 	if (c->first_beyond != 0)
 		count_beyond(c);
+	if (c->unentered && c->now_ns - c->bare_ns >= c->bare_step)
+		enter_all_bare(c);
 	if (c->left_out > c->counters[RING_LOST_THREADS])
 		c->counters[RING_LOST_THREADS] = c->left_out;
 	/* Those that are new cost more, but who has ended is to be seen soon then. */

@@ -248,6 +248,8 @@ const char *model_special_name(const struct model_frame *f, char *text, size_t s
 		return "[cpu not sampled]";
 	case MODEL_GC:
 		return "[gc]";
+	case MODEL_NO_FRAME:
+		return "[no Python frame]";
 	case MODEL_PYTHON:
 		break;
 	}
@@ -463,6 +465,9 @@ static uint32_t frame_of(struct model *m, const struct node *n, int64_t line)
 	case REC_NODE_TRUNCATED:
 		f.kind = MODEL_TRUNCATED;
 		f.missing = n->function;
+		break;
+	case REC_NODE_NO_FRAME:
+		f.kind = MODEL_NO_FRAME;
 		break;
 	default:
 		f.kind = MODEL_UNREADABLE;

@@ -34,6 +34,7 @@ enum model_frame_kind {
 	MODEL_UNREADABLE = 2,
 	MODEL_NOT_SAMPLED = 3, /* CPU time of a thread that no tick saw */
 	MODEL_GC = 4,          /* the collector, under the frame that it came upon */
+	MODEL_NO_FRAME = 5,    /* a thread that has no Python frame */
 };
 
 struct model_frame {

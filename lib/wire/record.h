@@ -137,6 +137,7 @@ enum record_node_kind {
 	REC_NODE_PYTHON = 0,     /* ref: code */
 	REC_NODE_TRUNCATED = 1,  /* ref: frames missing on the root side, at least */
 	REC_NODE_UNREADABLE = 2, /* no frame could be trusted; ref 0 */
+	REC_NODE_NO_FRAME = 3,   /* the thread has no Python frame; ref 0 */
 };
 
 enum record_state {

@@ -165,7 +165,7 @@ enum ring_counter {
 	RING_UNREADABLE,   /* of the samples, without any frame that can be trusted */
 	RING_LOST_FULL,    /* samples left out because the ring was full */
 	RING_LOST_THREADS, /* not a sum: the most threads at once without room */
-	RING_NO_FRAMES,    /* (thread, tick) pairs of threads without Python frames */
+	RING_NO_FRAMES,    /* of the samples, of threads without a Python frame */
 	RING_WALKS,        /* chains read, repeated readings included */
 	RING_EPOCHS,       /* tables started over */
 	RING_CPU_NS,       /* CPU time of the task */

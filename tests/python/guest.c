@@ -25,6 +25,7 @@ int guest_has_signals(void);
 int guest_take_altstack(void);
 int guest_has_altstack(void);
 int guest_start_states(int count);
+int guest_leave_states(int count);
 int guest_wait_calls(int milliseconds);
 
 static void on_fault(int signal)
@@ -92,35 +93,47 @@ int guest_has_altstack(void)
 
 static atomic_int states;
 
-/* A thread that Python knows and that never runs any. */
-static void *hold_state(void *unused)
+/* A thread that Python knows and that never runs any; or that ends and leaves its state
+ * behind. */
+static void *hold_state(void *end)
 {
 	int (*ensure)(void) = (int (*)(void))dlsym(RTLD_DEFAULT, "PyGILState_Ensure");
 	void *(*save)(void) = (void *(*)(void))dlsym(RTLD_DEFAULT, "PyEval_SaveThread");
 
-	(void)unused;
 	if (ensure == NULL || save == NULL)
 		return NULL;
 	(void)ensure();
 	(void)save();
 	atomic_fetch_add(&states, 1);
-	for (;;)
+	while (end == NULL)
 		(void)pause();
 	return NULL;
 }
 
-int guest_start_states(int count)
+static int start_states(int count, void *end)
 {
+	int all = atomic_load(&states) + count;
+
 	for (int i = 0; i < count; i++) {
 		pthread_t thread;
 
-		if (pthread_create(&thread, NULL, hold_state, NULL) != 0)
+		if (pthread_create(&thread, NULL, hold_state, end) != 0)
 			return -1;
 		(void)pthread_detach(thread);
 	}
-	for (int i = 0; i < 5000 && atomic_load(&states) < count; i++)
+	for (int i = 0; i < 5000 && atomic_load(&states) < all; i++)
 		(void)poll(NULL, 0, 1);
-	return atomic_load(&states) == count ? 0 : -1;
+	return atomic_load(&states) == all ? 0 : -1;
+}
+
+int guest_start_states(int count)
+{
+	return start_states(count, NULL);
+}
+
+int guest_leave_states(int count)
+{
+	return start_states(count, &states);
 }
 
 static int64_t now_us(void)

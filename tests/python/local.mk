@@ -71,6 +71,7 @@ EXTRA_DIST += \
 	tests/python/apps/surroundings.py \
 	tests/python/apps/taker.py \
 	tests/python/apps/tasks.py \
+	tests/python/apps/teardown.py \
 	tests/python/apps/timers.py \
 	tests/python/apps/tree.py \
 	tests/python/apps/under.py \

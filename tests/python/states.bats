@@ -225,3 +225,57 @@ print(next(line.split()[1] for line in open('/proc/self/status') if 'RssShmem' i
     echo "# $(cat out) kB of $(figure samples) samples" >&3
     [ "$(cat out)" -lt 600 ]
 }
+
+# It has asked for the prompt before that: then nothing runs until the next line comes.
+prompt_at() { # file
+    echo "import time; n = open('$1', 'w').write('%f\n' % time.monotonic())" >&9
+    wait_until 30 grep -q . "$1"
+}
+
+# $way spawn: from the start to the end; attach: for a second, in the middle.
+at_prompt() { # python way
+    local program recorder status=0
+    rm -f lines began over out err f
+    mkfifo lines || return
+    exec 9<> lines
+    if [ "$2" = spawn ]; then
+        "$PYSTACK" record --no-adaptive -o f -- "$1" -q -i < lines > out 2> err 9>&- &
+        recorder=$!
+        prompt_at began || return
+        sleep 1
+        prompt_at over || return
+        echo 'exit()' >&9
+        wait $recorder || status=$?
+    else
+        "$1" -q -i < lines > out 2>&1 9>&- &
+        program=$!
+        prompt_at began &&
+            "$PYSTACK" record --no-adaptive -d 1 -o f -p $program 2> err || status=$?
+        echo "0 1" | tr ' ' '\n' > took
+        end_process $program
+    fi
+    exec 9>&-
+    [ $status -eq 0 ] || { cat out err; return 1; }
+    [ "$2" = attach ] || cat began over > took
+    awk '{ t[NR] = $1 } END { print t[2] - t[1] }' took > seconds
+    "$PYSTACK" script -i f -e wall --format collapsed |
+        awk '/^\[no Python frame\] / { n += $NF } END { print n / 1e6 }' > shown
+    echo "$2: $(cat shown) of $(cat seconds) s; $(figure no-frames) of $(figure samples)" \
+        "samples at $(figure ticks) ticks"
+    # It starts and ends without a frame as well; of a tick that was missed there is nothing.
+    awk -v s="$(cat shown)" -v t="$(cat seconds)" -v missed="$(figure missed)" \
+        'BEGIN { exit !(s + missed / 100 > t * 0.9 - 0.05) }' || return
+    near "$(figure samples)" "$(figure ticks)" 0.1 5 || return
+    [ "$2" = attach ] || return 0
+    near "$(cat shown)" "$(awk -v n="$(figure ticks)" 'BEGIN { print n / 100 }')" 0.02 0 ||
+        return
+    # Nothing runs there.
+    near "$("$PYSTACK" report -i f --stats | awk '$2 == "cpu," { print $1 }')" 0 0 0.02 ||
+        return
+    grep -q 'at none of [0-9]* ticks had a thread a Python frame' err || { cat err; return 1; }
+}
+
+@test "a Python at its prompt: its time is that without a frame" {
+    with_each pythons at_prompt attach
+    with_each pythons at_prompt spawn
+}

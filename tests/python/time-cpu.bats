@@ -123,3 +123,34 @@ while True: pass' &
     [ "$used" -lt 500 ] || skip "it had $used ms of CPU time"
     [ "$shown" -le $((used + 10)) ]
 }
+
+# The ticks of a stack are some 6, one more or less; the rest of the window that they share
+# with what comes before and behind may have had more CPU time, or less.
+takes_down() { # python options
+    local missed most=3
+    [ -z "$2" ] || most=30
+    # Where the sampler gets no CPU, it sees too little to judge by.
+    for _ in 1 2 3 4 5 6; do
+        # shellcheck disable=SC2086 # several words
+        record -q --no-adaptive $2 -o f -- "$1" "$apps/teardown.py" 1000000 > out || return
+        missed=$("$PYSTACK" report --stats -i f | awk '$2 == "missed" { print $1 }')
+        [ "$missed" -gt $most ] || break
+    done
+    [ "$missed" -le $most ] || { echo "not judged: $missed ticks missed"; return; }
+    collapsed -e cpu -i f | awk -v words="$(grep LAST out)" '
+        { n = $NF / 1000; all += n; leaf = $0
+          sub(/ [0-9]+$/, "", leaf); sub(/.*;/, "", leaf)
+          if (leaf !~ /^\[/) python += n
+          if (leaf ~ /^\[no Python frame\]/) bare += n
+          if ($0 ~ /;last /) last += n }
+        END { split(words, w)
+          printf "last %d ms of %d, python %d of %d, no frame %d of %d\n", last, w[2],
+              python, w[3], bare, all - w[3]
+          exit !(last < w[2] + 40 && python < w[3] + 40 && all - w[3] > 60 &&
+              bare > (all - w[3]) * 0.6 - 40) }'
+}
+
+@test "what the interpreter uses to take itself down is not the last function's" {
+    with_each pythons takes_down ""
+    with_each some_pythons takes_down "-F 1000"
+}

@@ -628,21 +628,28 @@ static void test_kinds_of_nodes(void)
 		&b, REC_NODE, "uuuuu", U(6), U(2), U(1000), U(REC_NODE_PYTHON), U(1));
 	add_run(&b, 1, 4, 1, 0, 0, 1);
 	add_run(&b, 1, 5, 0, REC_APPROXIMATE, 1, 1);
+	add_record(
+		&b, REC_NODE, "uuuuu", U(7), U(0), U(0), U(REC_NODE_NO_FRAME), U(0));
 	add_run(&b, 1, 6, 1 << 28, 0, 2, 1);
 	add_run(&b, 1, 3, 0, 0, 3, 1);
-	add_ticks(&b, 0, 4);
+	add_run(&b, 1, 7, 0, REC_RUNNING | REC_GIL | REC_GC, 4, 1);
+	add_ticks(&b, 0, 5);
 	tap_is(feed(&s, b.data, b.size), (int64_t)b.size, "nodes of every kind");
 	session_end(&s, &got);
 	tap_ok(has_line(buf_text(&got), "node 1 caller 0 call none kind 1 ref 40") &&
 			has_line(buf_text(&got),
 				"node 2 caller 1 call none kind 0 ref 1") &&
 			has_line(buf_text(&got),
-				"node 3 caller 0 call none kind 2 ref 0"),
+				"node 3 caller 0 call none kind 2 ref 0") &&
+			has_line(buf_text(&got),
+				"node 7 caller 0 call none kind 3 ref 0"),
 		"are written as they are");
 	tap_ok(has_line(buf_text(&got),
 		       "run 1 node 3 line none state 8 first 1 ticks 1") &&
 			has_line(buf_text(&got),
-				"run 1 node 1 line none state 0 first 3 ticks 1"),
+				"run 1 node 1 line none state 0 first 3 ticks 1") &&
+			has_line(buf_text(&got),
+				"run 1 node 7 line none state 7 first 4 ticks 1"),
 		"what is no function stands at no line");
 	tap_ok(has_line(buf_text(&got), "node 6 caller 5 call 2 kind 0 ref 1") &&
 			!has_line(buf_text(&got), "damaged"),

@@ -31,6 +31,8 @@ static struct kept_block blocks[MAX_KEPT_BLOCKS + 1];
 static struct fake_thread fakes[THREADS];
 static uint32_t changed_code; /* its words differ from those it had */
 static bool other_thread;     /* the thread state is another's now */
+static bool unlinked;         /* and this one is in no list any more */
+static struct node nodes[3000];
 
 /* --- what the rest of the core would say --- */
 
@@ -62,6 +64,13 @@ bool thread_same(struct core *c, const struct thread *t)
 	return !other_thread;
 }
 
+bool thread_linked(struct core *c, const struct thread *t)
+{
+	(void)c;
+	(void)t;
+	return !unlinked;
+}
+
 /* --- */
 
 static uint64_t at(const void *p)
@@ -75,6 +84,7 @@ static void set_up(bool cframes, bool datastack)
 	core.threads = threads;
 	core.codes = codes;
 	core.kept = blocks;
+	core.nodes = nodes;
 	memset(blocks, 0, sizeof(blocks));
 	core.layout = (struct py_layout){
 		.flags = PY_HAS_NATIVE_ID | (datastack ? PY_HAS_DATASTACK : 0),
@@ -91,7 +101,7 @@ static void set_up(bool cframes, bool datastack)
 	for (uint32_t i = 1; i <= CODES; i++)
 		codes[i] = (struct code){ .address = 0x100000 * i };
 	changed_code = 0;
-	other_thread = false;
+	other_thread = unlinked = false;
 }
 
 /* A thread with so many frames, the leaf first; every fifth is the C stack's. */
@@ -171,11 +181,35 @@ static void test_words(unsigned depth)
 	tap_ok(!kept_holds(&core, t), "%u frames: dropped", depth);
 }
 
-static void test_refused(void)
+/* Of a thread that has ended nothing need have changed but for the list. */
+static void test_bare(void)
 {
+	enum { BARE = 2000 };
 	struct thread *t = make(0, 0);
 
-	tap_ok(!kept_store(&core, t) && t->kept == 0, "a thread without frames");
+	nodes[BARE] = (struct node){ .kind = REC_NODE_NO_FRAME };
+	t->node = BARE;
+	tap_ok(kept_store(&core, t) && t->kept != 0 && kept_holds(&core, t),
+		"a thread without frames is kept");
+	unlinked = true;
+	tap_ok(!kept_holds(&core, t), "until it is in no list any more");
+	unlinked = false;
+	fakes[0].frame = at(&fakes[0].frames[0]);
+	fakes[0].cframe = core.layout.cframe_frame != PY_NONE ? at(&fakes[0].frame)
+							      : fakes[0].frame;
+	tap_ok(!kept_holds(&core, t), "or has a frame");
+	t = make(0, 1);
+	unlinked = true;
+	tap_ok(kept_store(&core, t) && kept_holds(&core, t),
+		"of one with a frame its chain says enough");
+	unlinked = false;
+	kept_drop(&core, t);
+}
+
+static void test_refused(void)
+{
+	struct thread *t;
+
 	t = make(0, 61);
 	tap_ok(!kept_store(&core, t) && t->kept == 0, "a chain that is too long");
 	t = make(0, 20);
@@ -248,6 +282,7 @@ int main(void)
 		set_up(kind == 1, kind != 0);
 		for (unsigned i = 0; i < sizeof(depths) / sizeof(depths[0]); i++)
 			test_words(depths[i]);
+		test_bare();
 	}
 	test_refused();
 	set_up(true, true);

@@ -4,6 +4,9 @@
  * changed is called when what it reads lies in chunks that were copied before the
  * change: if one of them took those for the present, two readings that are one would be
  * taken for proof.  And a reading whose words change with every copy proves nothing.
+ *
+ * A thread without a Python frame is a thread all the same, unless its thread state is
+ * only what is left of one, or is not its own yet.
  */
 #include <stdlib.h>
 #include <sys/syscall.h>
@@ -49,6 +52,11 @@ int64_t loop_clock(int clock)
 	return now;
 }
 
+int64_t loop_untold_since(const struct core *c)
+{
+	return c->strata.start;
+}
+
 void timers_begin(struct core *c, struct thread *t)
 {
 	(void)c;
@@ -80,7 +88,7 @@ struct fake_frame {
 	uint8_t owner, pad[7];
 };
 
-enum { FRAMES = 6 };
+enum { FRAMES = 6, MS = 1000000 };
 
 static struct {
 	uint64_t interpreters_head, finalizing;
@@ -92,7 +100,11 @@ static struct {
 	} interpreter;
 	struct fake_thread {
 		uint64_t prev, next, interp, frame, pthread, native;
-	} thread;
+	} thread, second;
+	/* What stands behind a pthread_t. */
+	struct {
+		uint32_t tid[4];
+	} library, second_library;
 	struct fake_frame frames[FRAMES];
 	struct {
 		uint64_t type, filename, name, linetable;
@@ -108,6 +120,8 @@ static uint16_t code_index[CODE_INDEX], thread_index[THREAD_INDEX];
 static struct raw_frame raw[MAX_STORED_FRAMES];
 static struct frame space[3][MAX_STORED_FRAMES + 1];
 static struct kept_block blocks[MAX_KEPT_BLOCKS + 1];
+static struct node nodes[MAX_NODES + 1];
+static uint16_t node_index[NODE_INDEX];
 static uint8_t ring[RING_HEADER_BYTES + RING_DATA_BYTES] __attribute__((aligned(64)));
 
 #define AT(x) ((uint64_t)(uintptr_t) & (x))
@@ -160,6 +174,8 @@ static void begin(void)
 	memset(&fake, 0, sizeof(fake));
 	memset(code_index, 0, sizeof(code_index));
 	memset(thread_index, 0, sizeof(thread_index));
+	memset(node_index, 0, sizeof(node_index));
+	memset(threads, 0, sizeof(threads));
 	lay_out();
 	fake.interpreters_head = in;
 	fake.gil_last_holder = AT(fake); /* somebody else */
@@ -187,6 +203,8 @@ static void begin(void)
 	core.codes = codes;
 	core.code_index = code_index;
 	core.kept = blocks;
+	core.nodes = nodes;
+	core.node_index = node_index;
 	core.raw = raw;
 	for (int i = 0; i < 3; i++)
 		core.walks[i].space = space[i];
@@ -332,10 +350,182 @@ static void test_kept(void)
 	copy_end(&core);
 }
 
+static void enter_as_read(struct thread *t)
+{
+	walk_thread(&core, t);
+	enter(&core, t, false);
+}
+
+static void test_bare(void)
+{
+	struct thread *t = &threads[0];
+
+	begin();
+	fake.thread.frame = 0;
+	enter_as_read(t);
+	tap_ok(t->in_run && is_bare(&core, t->node) && t->position == PY_NO_POSITION &&
+			t->state == 0,
+		"a thread without a frame is seen as that");
+	core.tick = 3;
+	run_close(&core, t);
+	tap_is((int64_t)core.counters[RING_NO_FRAMES], 3, "and counted");
+	tap_is((int64_t)core.counters[RING_SAMPLES], 3, "among the samples");
+	look(&core, t);
+	tap_ok(kept_holds(&core, t), "it is kept as a chain is");
+	core.gils[0].holder = t->ts;
+	walk_thread(&core, t);
+	enter(&core, t, true);
+	tap_ok(t->state == (REC_RUNNING | REC_GIL), "with the GIL it runs");
+	core.gils[0].holder = fake.gil_last_holder;
+	t->state = 0;
+	fake.interpreter.threads_head = AT(fake.frames);
+	core.tick = 5;
+	enter_as_read(t);
+	tap_ok(core.relist && t->run_first == 3,
+		"in no list any more it is what is left of one");
+}
+
+/* A second thread state, the head of the list, and nothing in the table. */
+static void begin_list(uint64_t native)
+{
+	copy_end(&core);
+	begin();
+	core.task_directory = core.self_stat_fd = -1;
+	core.args.program_pid = 12;
+	fake.thread.pthread = AT(fake.library);
+	fake.second = (struct fake_thread){ .next = AT(fake.thread),
+		.interp = AT(fake.interpreter),
+		.pthread = native != 12 ? AT(fake.second_library) : AT(fake.library),
+		.native = native };
+	fake.thread.prev = AT(fake.second);
+	fake.interpreter.threads_head = AT(fake.second);
+	fake.library.tid[0] = 12;
+	fake.second_library.tid[0] = 13;
+	core.pthread_tid_offset = 0;
+	threads[0].id = 0;
+	core.thread_count = 0;
+}
+
+static void list_again(void)
+{
+	core.now_ns += 1000000000;
+	threads_list(&core);
+}
+
+/* How many entries there are of a kernel thread. */
+static int entries(uint32_t tid)
+{
+	int n = 0;
+
+	for (uint32_t i = 0; i < core.thread_count; i++)
+		n += threads[i].id != 0 && threads[i].tid == tid;
+	return n;
+}
+
+static void test_bare_list(void)
+{
+	begin_list(13);
+	list_again();
+	tap_ok(entries(12) == 1 && entries(13) == 1 && !core.unentered,
+		"a thread that never had a frame is in the table");
+	begin_list(12);
+	list_again();
+	tap_ok(entries(12) == 1 && thread_find(&core, AT(fake.second)) == NULL &&
+			core.unentered,
+		"but not by its creator's ids");
+	fake.thread.frame = 0;
+	thread_end(&core, thread_find(&core, AT(fake.thread)));
+	list_again();
+	tap_ok(entries(12) == 1 && thread_find(&core, AT(fake.thread)) != NULL,
+		"the older one's they are, where neither has a frame");
+	begin_list(0);
+	list_again();
+	tap_ok(entries(0) == 0 && core.unentered, "nor before it has any");
+
+	begin_list(13);
+	core.pthread_tid_offset = 2 * sizeof(uint32_t);
+	fake.library.tid[2] = 12;
+	fake.second_library.tid[2] = 13;
+	list_again();
+	enter_as_read(thread_find(&core, AT(fake.second)));
+	tap_ok(entries(13) == 1, "while the C library has its thread");
+	fake.second_library.tid[2] = 0;
+	list_again();
+	tap_ok(entries(13) == 0, "when that has ended, no more");
+	list_again();
+	tap_ok(entries(13) == 0 && entries(12) == 1, "nor later");
+	copy_end(&core);
+}
+
+/* The accounts in the ring: the CPU time of each, in ms. */
+static unsigned accounts(uint64_t *ms, unsigned most)
+{
+	const uint8_t *at = ring + RING_HEADER_BYTES;
+	const uint8_t *end = at + core.ring.head;
+	unsigned n = 0;
+
+	while (at < end) {
+		struct varint_reader v = { .at = at, .end = end };
+		uint64_t length = varint_get(&v);
+
+		at = v.at + length;
+		if (*v.at++ != REC_CPU || n == most)
+			continue;
+		(void)varint_get(&v);
+		(void)varint_get(&v);
+		ms[n++] = varint_get(&v) / MS;
+	}
+	return n;
+}
+
+/* A thread was seen running for so long, and used more, when there is no interpreter
+ * any more, which may have been for 5 ms. */
+static void see_gone(int64_t seen, int64_t used, const char *wanted)
+{
+	struct thread *t = &threads[0];
+	uint64_t ms[8];
+	char got[64] = "";
+
+	copy_end(&core);
+	begin();
+	core.thread_count = 1;
+	t->schedstat = -1;
+	t->in_run = seen != 0;
+	t->state = REC_RUNNING;
+	t->node = 1;
+	core.tick = 4;
+	t->seen_ns = seen;
+	t->cpu_ns = t->checkpoint_cpu_ns = 100 * MS;
+	now = (100 * MS + used);
+	core.now_ns = 50 * MS;
+	core.strata.start = 45 * MS;
+	end_all_runs(&core);
+	for (unsigned i = 0, n = accounts(ms, 8); i < n; i++)
+		(void)snprintf(got + strlen(got), sizeof(got) - strlen(got), " %u",
+			(unsigned)ms[i]);
+	tap_ok(strcmp(got, wanted) == 0, "%d ms seen, %d used:%s", (int)(seen / MS),
+		(int)(used / MS), got);
+}
+
+/* What no tick stands for goes to no stack. */
+static void test_gone(void)
+{
+	see_gone(40 * MS, 43 * MS, " 140 143");
+	see_gone(40 * MS, 90 * MS, " 185 190");
+	see_gone(40 * MS, 40 * MS, " 140");
+	see_gone(40 * MS, 20 * MS, " 120");
+	see_gone(0, 3 * MS, " 103");
+	see_gone(0, 0, "");
+	copy_end(&core);
+}
+
 int main(void)
 {
 	test_questions();
 	test_walks();
 	test_kept();
+	test_bare();
+	test_bare_list();
+	test_gone();
 	return tap_done();
 }

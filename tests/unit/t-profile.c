@@ -436,17 +436,20 @@ static void test_stacks(void)
 	uint32_t t = node(&r, file_writer_node(r.w, &truncated), "deep");
 	uint32_t u = file_writer_node(r.w, &unreadable);
 	struct file_run no_line = { 1, main_node, FILE_NO_LINE, 0, 30, 1 };
+	struct file_node no_frame = { 0, 0, REC_NODE_NO_FRAME, 0 };
+	uint32_t bare = file_writer_node(r.w, &no_frame);
 
 	ticks(&r, 100, 10 * MS);
 	run(&r, 1, h, 0, 0, 10);
 	run(&r, 1, t, REC_APPROXIMATE, 10, 10);
 	run(&r, 1, u, 0, 20, 10);
 	file_writer_run(r.w, 1, &no_line);
+	run(&r, 1, bare, REC_RUNNING | REC_GIL | REC_GC, 31, 1);
 	end_recording(&r);
 
 	struct profile *p = load("stacks");
 
-	if (!tap_is((int64_t)p->count, 4, "four stacks")) {
+	if (!tap_is((int64_t)p->count, 5, "five stacks")) {
 		profile_free(p);
 		return;
 	}
@@ -459,6 +462,8 @@ static void test_stacks(void)
 	tap_str(stack_text(p, p->samples[2].stack), "main:10;[unreadable]:0",
 		"unreadable");
 	tap_str(stack_text(p, p->samples[3].stack), "main:0", "a frame at no line");
+	tap_str(stack_text(p, p->samples[4].stack), "[no Python frame]:0;[gc]:0",
+		"no frame, and the collector on top of that");
 	tap_is((int64_t)model_function_count(p->model), 3, "three functions");
 
 	const struct model_function *k = model_function(p->model, 0);
