@@ -628,8 +628,7 @@ static void test_kinds_of_nodes(void)
 		&b, REC_NODE, "uuuuu", U(6), U(2), U(1000), U(REC_NODE_PYTHON), U(1));
 	add_run(&b, 1, 4, 1, 0, 0, 1);
 	add_run(&b, 1, 5, 0, REC_APPROXIMATE, 1, 1);
-	add_record(
-		&b, REC_NODE, "uuuuu", U(7), U(0), U(0), U(REC_NODE_NO_FRAME), U(0));
+	add_record(&b, REC_NODE, "uuuuu", U(7), U(0), U(0), U(REC_NODE_NO_FRAME), U(0));
 	add_run(&b, 1, 6, 1 << 28, 0, 2, 1);
 	add_run(&b, 1, 3, 0, 0, 3, 1);
 	add_run(&b, 1, 7, 0, REC_RUNNING | REC_GIL | REC_GC, 4, 1);
