@@ -676,7 +676,7 @@ static void tell(struct core *c)
 	record_number(&r, k->owner[0]);
 	record_number(&r, k->owner[1]);
 	record_number(&r, (uint64_t)loop_now(c));
-	(void)record_put(c, &r, true);
+	(void)record_put(c, &r, 0);
 }
 
 RARE static _Noreturn void go_without(struct core *c, int error)

@@ -635,7 +635,8 @@ static inline void record_number(struct record *r, uint64_t value)
 {
 	r->at = varint_put(r->at, value);
 }
-bool record_put(struct core *c, struct record *r, bool control);
+/* spared: as of ring_put() */
+bool record_put(struct core *c, struct record *r, uint32_t spared);
 
 void run_set(struct core *c, struct thread *t, uint32_t node, uint32_t position,
 	uint8_t state);

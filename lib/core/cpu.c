@@ -451,7 +451,7 @@ static bool put_account(struct core *c, const struct thread *t, unsigned more)
 		(t->anew ? REC_CPU_ANEW : 0) | (t->coarse ? REC_CPU_COARSE : 0) | more);
 	record_number(&r, t->delay_ns);
 	record_number(&r, t->lost);
-	return record_put(c, &r, false);
+	return record_put(c, &r, RING_RESERVE);
 }
 
 static void send_checkpoint(struct core *c, struct thread *t)

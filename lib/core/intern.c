@@ -85,7 +85,7 @@ static bool send_piece(struct core *c, uint32_t id, const struct raw_string *s,
 	record_number(&r, offset);
 	memcpy(r.at, bytes, size);
 	r.at += size;
-	return record_put(c, &r, false);
+	return record_put(c, &r, RING_RESERVE);
 }
 
 /* Hash the string piece by piece; with id, send each piece too. */
@@ -301,7 +301,7 @@ bool code_define(struct core *c, uint32_t code)
 	record_number(&r, lines_id);
 	record_number(&r, varint_fold((int32_t)k->first_line));
 	record_number(&r, k->flags);
-	k->defined = record_put(c, &r, false);
+	k->defined = record_put(c, &r, RING_RESERVE);
 	return k->defined;
 }
 
@@ -358,7 +358,7 @@ uint32_t node_make(
 	record_number(&r, call);
 	record_number(&r, kind);
 	record_number(&r, ref);
-	if (!record_put(c, &r, false))
+	if (!record_put(c, &r, RING_RESERVE))
 		return 0;
 	c->node_count = id;
 	c->nodes[id] = (struct node){
@@ -380,7 +380,7 @@ bool intern_new_epoch(struct core *c)
 		return false;
 	record_begin(&r, REC_EPOCH);
 	record_number(&r, c->epoch + 1);
-	if (!record_put(c, &r, true))
+	if (!record_put(c, &r, 0))
 		return false;
 	c->epoch++;
 	c->epoch_full = false;

@@ -67,7 +67,7 @@ static void send_clocks(struct core *c)
 	record_begin(&r, REC_CLOCK);
 	record_number(&r, (uint64_t)loop_now(c));
 	record_number(&r, (uint64_t)loop_clock(0 /* CLOCK_REALTIME */));
-	(void)record_put(c, &r, true);
+	(void)record_put(c, &r, 0);
 	c->clock_sent_ns = c->now_ns;
 }
 

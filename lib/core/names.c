@@ -234,5 +234,5 @@ bool thread_announce(struct core *c, struct thread *t)
 	/* Without a frame, threading may have started it all the same. */
 	if (named || (!later && !starts))
 		t->name_tries = NAME_TRIES;
-	return record_put(c, &r, false);
+	return record_put(c, &r, RING_RESERVE);
 }

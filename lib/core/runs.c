@@ -20,14 +20,14 @@ void record_begin(struct record *r, uint8_t type)
 	r->at = r->bytes + PREFIX_BYTES + 1;
 }
 
-bool record_put(struct core *c, struct record *r, bool control)
+bool record_put(struct core *c, struct record *r, uint32_t spared)
 {
 	uint32_t size = (uint32_t)(r->at - r->bytes) - PREFIX_BYTES;
 
 	/* The length in two bytes even where one would do. */
 	r->bytes[0] = (uint8_t)(size | 0x80);
 	r->bytes[1] = (uint8_t)(size >> 7);
-	return ring_put(&c->ring, r->bytes, size + PREFIX_BYTES, control);
+	return ring_put(&c->ring, r->bytes, size + PREFIX_BYTES, spared);
 }
 
 /* Ticks of the run in progress; the tick in hand is not in it yet. */
@@ -65,7 +65,7 @@ void run_close(struct core *c, struct thread *t)
 	record_number(&r, t->state);
 	record_number(&r, t->run_first - c->cut_base);
 	record_number(&r, ticks);
-	if (record_put(c, &r, false)) {
+	if (record_put(c, &r, RING_RESERVE)) {
 		count_run(c, t, ticks);
 	} else {
 		count(c, RING_LOST_FULL, ticks);
@@ -121,7 +121,7 @@ static void flush_block(struct core *c)
 	r.at += b->late_bytes;
 	/* The reserve is for this; should even that be used up, the recorder finds
 	 * runs whose ticks it does not know, and counts them lost. */
-	(void)record_put(c, &r, true);
+	(void)record_put(c, &r, RING_RESERVE_LAST);
 	b->count = 0;
 }
 
@@ -201,7 +201,7 @@ void runs_gap(struct core *c, int64_t from, int64_t to, enum record_gap why)
 	record_number(&r, (uint64_t)from);
 	record_number(&r, (uint64_t)to);
 	record_number(&r, why);
-	(void)record_put(c, &r, true);
+	(void)record_put(c, &r, 0);
 	if (why == REC_GAP_DISABLED)
 		count(c, RING_DISABLED_NS, (uint64_t)(to - from));
 	else if (why != REC_GAP_MISSED)
@@ -228,7 +228,7 @@ void runs_phase(struct core *c, enum record_phase phase)
 	record_begin(&r, REC_PHASE);
 	record_number(&r, phase);
 	record_number(&r, c->tick - c->cut_base);
-	(void)record_put(c, &r, true);
+	(void)record_put(c, &r, 0);
 }
 
 bool runs_cut(struct core *c)
@@ -244,7 +244,7 @@ bool runs_cut(struct core *c)
 	record_number(&r, c->tick);
 	record_number(&r, (uint64_t)loop_now(c));
 	record_number(&r, c->cut_seen);
-	if (!record_put(c, &r, true))
+	if (!record_put(c, &r, RING_RESERVE_LAST))
 		return false;
 	c->cut_base = c->tick;
 	return true;

@@ -665,7 +665,7 @@ void task_leave(struct core *c, enum ring_leave why, int detail)
 	record_number(&r, why);
 	record_number(&r, varint_fold(detail));
 	record_number(&r, (uint64_t)loop_now(c));
-	(void)record_put(c, &r, true);
+	(void)record_put(c, &r, 0);
 	runs_publish(c);
 	go(c, why, detail);
 }

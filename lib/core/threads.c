@@ -380,7 +380,7 @@ void thread_end(struct core *c, struct thread *t)
 	record_begin(&r, REC_THREAD_END);
 	record_number(&r, t->id);
 	record_number(&r, c->tick);
-	(void)record_put(c, &r, true);
+	(void)record_put(c, &r, RING_RESERVE_LAST);
 	index_remove(c, t);
 	release_entry(c, t);
 }

@@ -212,7 +212,7 @@ RARE static void send(struct core *c, const struct thread *t,
 	record_number(&r, c->tick - c->cut_base);
 	record_number(&r, expired * c->options.timer_ns);
 	record_number(&r, 1);
-	if (node == 0 || !record_put(c, &r, false)) {
+	if (node == 0 || !record_put(c, &r, RING_RESERVE)) {
 		count(c, RING_TIMER_LOST, expired);
 		return;
 	}

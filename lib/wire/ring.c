@@ -39,9 +39,10 @@ static void look_at_tail(struct ring_writer *w)
 	w->tail = __atomic_load_n(&w->header->tail, __ATOMIC_ACQUIRE);
 }
 
-bool ring_put(struct ring_writer *w, const uint8_t *record, size_t size, bool control)
+bool ring_put(
+	struct ring_writer *w, const uint8_t *record, size_t size, uint32_t spared)
 {
-	uint64_t needed = size + (control ? 0 : RING_RESERVE);
+	uint64_t needed = size + spared;
 
 	if (room(w) < needed) {
 		look_at_tail(w);

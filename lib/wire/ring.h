@@ -17,8 +17,9 @@
  *  3. Bytes [tail, head) are whole records (record.h); head is stored with
  *     release order after the bytes, and only at the end of a record.
  *  4. The task never waits: a record that does not fit is counted and left out.
- *  5. The last RING_RESERVE bytes take control records only (ticks, cuts, ends,
- *     epochs), so that a full ring still says what was lost and when.
+ *  5. The last RING_RESERVE bytes take control records only, so that a full ring
+ *     still says what was lost and when; of these, the last RING_RESERVE_LAST none of
+ *     which there are many (ticks, cuts, ends of threads), but gaps, phases, the end.
  */
 
 #include <stdbool.h>
@@ -32,6 +33,7 @@
 #define RING_HEADER_BYTES 8192u
 #define RING_DATA_BYTES   (1u << 20)
 #define RING_RESERVE      4096u
+#define RING_RESERVE_LAST 1024u
 
 /* What a task has room for at once; of what is beyond, RING_LOST_THREADS tells. */
 #define RING_MOST_THREADS      8192u
@@ -245,10 +247,12 @@ void ring_writer_init(
 
 /*
  * Put one whole record of size bytes (prefix included, at most RING_RECORD_MAX).
- * Control records may use the reserve.  Returns false when it does not fit; the
- * record is then left out.  Nothing is visible before ring_publish().
+ * spared: room that has to be left behind it, RING_RESERVE, RING_RESERVE_LAST or 0, by
+ * what it is (see above).  Returns false when it does not fit; the record is then left
+ * out.  Nothing is visible before ring_publish().
  */
-bool ring_put(struct ring_writer *w, const uint8_t *record, size_t size, bool control);
+bool ring_put(
+	struct ring_writer *w, const uint8_t *record, size_t size, uint32_t spared);
 
 /* Free bytes for ordinary records, at least. */
 uint64_t ring_room(struct ring_writer *w);

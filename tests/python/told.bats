@@ -186,6 +186,8 @@ fills_and_parks() {
     is_told lost lost messages f
     grep -E ', [0-9.e+-]+ s parked, overhead' messages
     [ "$(counter f parked)" -gt 100000000 ]
+    # When it was, too: of a full ring the last room is for that.
+    "$PYSTACK" report --header-only -i f | grep -E '^#   [0-9.]+ s with the recorder silent: not in the figures$'
     # Of whom: the last column of a thread.
     "$PYSTACK" report --stats -i f | awk '/^# +tid/ { here = 1; next } here && $11 > 0 { n++ }
         END { exit !n }'

@@ -96,10 +96,10 @@ void record_begin(struct record *r, uint8_t type)
 	r->at = r->bytes + 1;
 }
 
-bool record_put(struct core *c, struct record *r, bool control)
+bool record_put(struct core *c, struct record *r, uint32_t spared)
 {
 	(void)c;
-	told += r->bytes[0] == REC_COPY && control;
+	told += r->bytes[0] == REC_COPY && spared == 0;
 	last_state = r->bytes[1];
 	return true;
 }

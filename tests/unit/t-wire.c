@@ -154,7 +154,7 @@ static void test_ring_basics(void)
 	tap_is(ring_peek(&ring.r, out, sizeof(out)), 0, "an empty ring has nothing");
 	tap_is((int64_t)ring_room(&ring.w), DATA - RING_RESERVE,
 		"room, less the reserve");
-	tap_ok(ring_put(&ring.w, in, 100, false), "a record is put");
+	tap_ok(ring_put(&ring.w, in, 100, RING_RESERVE), "a record is put");
 	tap_is(ring_peek(&ring.r, out, sizeof(out)), 0,
 		"and not seen before it is published");
 	ring_publish(&ring.w);
@@ -183,7 +183,7 @@ static void test_ring_wraps(void)
 	ring_new(&ring);
 	for (size_t size = 1; size <= sizeof(in); size++) {
 		make_record(in, size, ++seed);
-		same &= ring_put(&ring.w, in, size, false);
+		same &= ring_put(&ring.w, in, size, RING_RESERVE);
 		ring_publish(&ring.w);
 		memset(out, 0, sizeof(out));
 		same &= ring_peek(&ring.r, out, sizeof(out)) == (int64_t)size &&
@@ -196,7 +196,7 @@ static void test_ring_wraps(void)
 	ring.w.head = ring.w.tail = ring.r.tail = ring.header->head =
 		ring.header->tail = (1ull << 32) - 50;
 	make_record(in, 100, 5);
-	(void)ring_put(&ring.w, in, 100, false);
+	(void)ring_put(&ring.w, in, 100, RING_RESERVE);
 	ring_publish(&ring.w);
 	tap_ok(ring_peek(&ring.r, out, 100) == 100 && memcmp(in, out, 100) == 0,
 		"positions beyond 32 bits");
@@ -213,7 +213,7 @@ static void test_ring_full(void)
 	ring_new(&ring);
 	for (uint32_t i = 0;; i++) {
 		make_record(in, 100, i);
-		if (!ring_put(&ring.w, in, 100, false))
+		if (!ring_put(&ring.w, in, 100, RING_RESERVE))
 			break;
 		put++;
 	}
@@ -221,14 +221,20 @@ static void test_ring_full(void)
 		"ordinary records up to the reserve");
 	tap_ok(ring_room(&ring.w) < 100, "there is no room for more");
 	make_record(in, 100, (uint32_t)put);
-	while (ring_put(&ring.w, in, 100, true)) {
+	while (ring_put(&ring.w, in, 100, RING_RESERVE_LAST)) {
+		put++;
+		make_record(in, 100, (uint32_t)put);
+	}
+	tap_is((int64_t)put, (DATA - RING_RESERVE_LAST) / 100,
+		"those of which there are many leave some of it");
+	while (ring_put(&ring.w, in, 100, 0)) {
 		put++;
 		make_record(in, 100, (uint32_t)put);
 	}
 	tap_is((int64_t)put, DATA / 100, "control records use the reserve");
 	tap_is((int64_t)ring_room(&ring.w), 0, "now it is full");
-	tap_ok(ring_put(&ring.w, in, DATA % 100, true), "to the last byte");
-	tap_ok(!ring_put(&ring.w, in, 1, true), "and not one more");
+	tap_ok(ring_put(&ring.w, in, DATA % 100, 0), "to the last byte");
+	tap_ok(!ring_put(&ring.w, in, 1, 0), "and not one more");
 	ring_publish(&ring.w);
 	tap_is(ring_peek(&ring.r, out, DATA), DATA, "all of it is read");
 	for (uint32_t i = 0; i < put; i++) {
@@ -237,7 +243,8 @@ static void test_ring_full(void)
 	}
 	tap_ok(same, "as it was written");
 	ring_consume(&ring.r, 100);
-	tap_ok(!ring_put(&ring.w, in, 100, false) && ring_put(&ring.w, in, 100, true),
+	tap_ok(!ring_put(&ring.w, in, 100, RING_RESERVE) &&
+			ring_put(&ring.w, in, 100, 0),
 		"what was read makes room, for control records first");
 	free(out);
 	free(ring.header);
@@ -265,10 +272,10 @@ static void test_ring_hostile(void)
 	ring.header->tail = 1;
 	ring.w.tail = 1;
 	tap_is((int64_t)ring_room(&ring.w), 0, "a tail before the head: no room");
-	tap_ok(!ring_put(&ring.w, bytes, 1, true), "and nothing is written");
+	tap_ok(!ring_put(&ring.w, bytes, 1, 0), "and nothing is written");
 	ring.header->tail = UINT64_MAX - DATA;
 	tap_is((int64_t)ring_room(&ring.w), 0, "a tail far behind: no room");
-	tap_ok(!ring_put(&ring.w, bytes, 1, true), "and nothing is written");
+	tap_ok(!ring_put(&ring.w, bytes, 1, 0), "and nothing is written");
 	free(ring.header);
 }
 
@@ -344,7 +351,8 @@ static void *produce(void *argument)
 			size = TOTAL - position;
 		for (size_t i = 0; i < size; i++)
 			record[i] = byte_at(position + i);
-		while (!ring_put(&ring->w, record, size, random % 8 == 0)) {
+		while (!ring_put(
+			&ring->w, record, size, random % 8 == 0 ? 0 : RING_RESERVE)) {
 			ring_publish(&ring->w);
 			(void)sched_yield();
 		}
