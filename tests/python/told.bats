@@ -172,6 +172,8 @@ begins_anew() { # python
 fills_and_parks() {
     kill -STOP "$recorder"
     wait_until 60 task_is_parked || return
+    # So long it is parked at least.
+    sleep 0.3
     kill -CONT "$recorder"
     wait_until 60 task_runs && has_counted lost
 }
