@@ -222,11 +222,6 @@ RARE static void take(struct core *c, struct timer_buffer *b, uint32_t overruns)
 	__atomic_store_n(&c->timers.some, 1, __ATOMIC_RELEASE);
 }
 
-struct itimer_raw {
-	int64_t every_s, every_ns;
-	int64_t at_s, at_ns;
-};
-
 /*
  * A timer runs out once: if this handler does not run for it, as another one is there
  * now, no other signal follows.  Nor if nobody has taken anything for long: the sampler
@@ -253,8 +248,6 @@ struct siginfo_timer {
 
 /* --- the system call that it came upon --- */
 
-enum { FLAG_RESTART = 0x10000000, SIG_OURS = 23, SIGNALS = 64, SIGNALS_BYTES = 8 };
-
 RARE static bool is_call_at(const struct core *c, uint64_t at)
 {
 	uint8_t call[ARCH_CALL_BYTES] = { 0 };
@@ -275,22 +268,21 @@ enum other { OTHER_NONE, OTHER_RESTARTS, OTHER_CUTS_SHORT };
  */
 RARE static enum other next_signal(const void *context)
 {
+	enum { SIGNALS = 64 };
 	uint64_t pending = 0;
 
-	if (SYS2(__NR_rt_sigpending, &pending, SIGNALS_BYTES) < 0)
+	if (SYS2(__NR_rt_sigpending, &pending, TIMER_SIGNALS_BYTES) < 0)
 		return OTHER_NONE;
-	pending &= ~(arch_signal_mask(context) | 1ull << (SIG_OURS - 1));
+	pending &= ~(arch_signal_mask(context) | 1ull << (TIMER_SIGNAL - 1));
 	for (int sig = 1; sig <= SIGNALS; sig++) {
-		struct {
-			uint64_t handler, flags, restorer, mask;
-		} action;
+		struct sigaction_raw action;
 
 		if ((pending >> (sig - 1) & 1) != 0 &&
-			SYS4(__NR_rt_sigaction, sig, NULL, &action, SIGNALS_BYTES) ==
-				0 &&
+			SYS4(__NR_rt_sigaction, sig, NULL, &action,
+				TIMER_SIGNALS_BYTES) == 0 &&
 			action.handler > 1)
-			return (action.flags & FLAG_RESTART) != 0 ? OTHER_RESTARTS
-								  : OTHER_CUTS_SHORT;
+			return (action.flags & TIMER_RESTART) != 0 ? OTHER_RESTARTS
+								   : OTHER_CUTS_SHORT;
 	}
 	return OTHER_NONE;
 }
@@ -386,7 +378,7 @@ long core_timer_handler(const void *info, struct timer_state *state, void *conte
 	if (live) {
 		take(c, b, timer_expired(b, loop_clock(CLOCK_OWN_CPU)) - 1);
 		/* Blocked, but for the call that let it in. */
-		if ((arch_signal_mask(context) & 1ull << (SIG_OURS - 1)) != 0)
+		if ((arch_signal_mask(context) & 1ull << (TIMER_SIGNAL - 1)) != 0)
 			__atomic_store_n(&b->masked, 1, __ATOMIC_RELAXED);
 		else
 			arm_again(b);

@@ -19,15 +19,11 @@
 #include "core/pages.h"
 
 enum {
-	/* What comes when the handler is not there is ignored: see 1.6. */
-	SIG_URG = 23,
-	SIGNALS_BYTES = 8,
 	HANDLER_DEFAULT = 0,
 	HANDLER_IGNORE = 1,
 	FLAG_SIGINFO = 0x4,
 	FLAG_RESTORER = 0x04000000,
 	FLAG_ONSTACK = 0x08000000,
-	FLAG_RESTART = 0x10000000,
 
 	THREAD_ID = 4, /* SIGEV_THREAD_ID */
 	THREAD_CLOCK = 6,
@@ -45,23 +41,11 @@ enum {
 #define HANDLER_MASK                                                                   \
 	(~(1ull << 3 | 1ull << 4 | 1ull << 6 | 1ull << 7 | 1ull << 10 | 1ull << 30))
 
-struct sigaction_raw {
-	uint64_t handler;
-	uint64_t flags;
-	uint64_t restorer;
-	uint64_t mask;
-};
-
 struct sigevent_raw {
 	uint64_t value;
 	int32_t signal, notify;
 	int32_t tid;
 	int32_t pad[11];
-};
-
-struct itimer_raw {
-	int64_t every_s, every_ns;
-	int64_t first_s, first_ns;
 };
 
 RARE static void tell(struct core *c, enum ring_timer state, int detail)
@@ -306,7 +290,7 @@ RARE static bool may_have_timer(struct core *c, struct thread *t, bool had)
 	const struct timers *m = &c->timers;
 	struct standing s;
 
-	return standing_of(c, t->tid, SIG_URG, &s) && is_open(c, t, &s, had) &&
+	return standing_of(c, t->tid, TIMER_SIGNAL, &s) && is_open(c, t, &s, had) &&
 	       s.mode == m->mode && s.filters == m->filters && s.queued < m->queue_most;
 }
 
@@ -358,7 +342,7 @@ RARE static int make_timer(
 	const int clock = (int)((~t->tid << 3) | THREAD_CLOCK);
 	struct sigevent_raw event = {
 		.value = (uint64_t)m->secret << 32 | number,
-		.signal = SIG_URG,
+		.signal = TIMER_SIGNAL,
 		.notify = THREAD_ID,
 		.tid = (int32_t)t->tid,
 	};
@@ -372,8 +356,8 @@ RARE static int make_timer(
 	 * out at the thread's next tick. */
 	int64_t first = b->next - b->stratum + 1;
 	struct itimer_raw when = {
-		.first_s = first / 1000000000,
-		.first_ns = first % 1000000000,
+		.at_s = first / 1000000000,
+		.at_ns = first % 1000000000,
 	};
 	long r = SYS3(__NR_timer_create, clock, &event, &b->timer);
 
@@ -486,14 +470,14 @@ RARE static bool is_stale(struct core *c, uint64_t page)
 static long exchange(const struct sigaction_raw *new, struct sigaction_raw *ret_old)
 {
 	*ret_old = (struct sigaction_raw){ 0 };
-	return SYS4(__NR_rt_sigaction, SIG_URG, new, ret_old, SIGNALS_BYTES);
+	return SYS4(__NR_rt_sigaction, TIMER_SIGNAL, new, ret_old, TIMER_SIGNALS_BYTES);
 }
 
 RARE static void make_action(uint64_t page, struct sigaction_raw *ret)
 {
 	*ret = (struct sigaction_raw){
 		.handler = page,
-		.flags = FLAG_RESTART | FLAG_SIGINFO | FLAG_ONSTACK | FLAG_RESTORER,
+		.flags = TIMER_RESTART | FLAG_SIGINFO | FLAG_ONSTACK | FLAG_RESTORER,
 		.restorer = page + TIMER_AT_RETURN,
 		.mask = HANDLER_MASK,
 	};
@@ -503,7 +487,8 @@ RARE static void make_action(uint64_t page, struct sigaction_raw *ret)
 static bool is_ours(const struct core *c, const struct sigaction_raw *a)
 {
 	return a->handler == c->timers.page &&
-	       a->flags == (FLAG_RESTART | FLAG_SIGINFO | FLAG_ONSTACK | FLAG_RESTORER);
+	       a->flags ==
+		       (TIMER_RESTART | FLAG_SIGINFO | FLAG_ONSTACK | FLAG_RESTORER);
 }
 
 /*
@@ -518,7 +503,7 @@ RARE static bool take_out(struct core *c)
 	struct standing own;
 
 	if (exchange(NULL, &out) < 0 || !is_ours(c, &out) ||
-		(standing_of(c, c->timers.tid, SIG_URG, &own) && own.pending) ||
+		(standing_of(c, c->timers.tid, TIMER_SIGNAL, &own) && own.pending) ||
 		exchange(&standard, &out) < 0)
 		return false;
 	if (is_ours(c, &out))
@@ -569,7 +554,7 @@ RARE static void check_one(struct core *c)
 	if (t->id == 0)
 		return;
 	/* What was put on all threads is on this one, too. */
-	if (standing_of(c, m->tid, SIG_URG, &own) &&
+	if (standing_of(c, m->tid, TIMER_SIGNAL, &own) &&
 		(own.mode != m->mode || own.filters != m->filters)) {
 		end_all(c);
 		tell(c, RING_TIMER_FILTERED, 0);
@@ -595,7 +580,7 @@ RARE static int try_read(struct core *c)
 		__NR_process_vm_readv, c->args.program_pid, &mine, 1, &theirs, 1, 0);
 
 	if (r >= 0)
-		r = SYS2(__NR_rt_sigpending, &word, SIGNALS_BYTES);
+		r = SYS2(__NR_rt_sigpending, &word, TIMER_SIGNALS_BYTES);
 	return r < 0 ? (int)r : 0;
 }
 
@@ -667,7 +652,7 @@ RARE static void start(struct core *c)
 		tell(c, RING_TIMER_NO_READ, -r);
 		return;
 	}
-	if (!standing_of(c, m->tid, SIG_URG, &own)) {
+	if (!standing_of(c, m->tid, TIMER_SIGNAL, &own)) {
 		tell(c, RING_TIMER_NO_PROC, 0);
 		return;
 	}

@@ -34,6 +34,26 @@ enum { TIMER_INSTR_BITS = 20 };
 #define TIMER_INSTR_NONE 0xffffeu /* not begun */
 #define TIMER_INSTR_MOST 0xffffdu
 
+/* As the kernel has them. */
+enum {
+	/* SIGURG: what comes when the handler is not there is ignored (1.6). */
+	TIMER_SIGNAL = 23,
+	TIMER_SIGNALS_BYTES = 8,    /* of a set of signals */
+	TIMER_RESTART = 0x10000000, /* SA_RESTART */
+};
+
+struct sigaction_raw {
+	uint64_t handler;
+	uint64_t flags;
+	uint64_t restorer;
+	uint64_t mask;
+};
+
+struct itimer_raw {
+	int64_t every_s, every_ns;
+	int64_t at_s, at_ns;
+};
+
 struct timer_buffer {
 	/* Set by the sampler while there is no timer. */
 	uint64_t ts, pthread, native;

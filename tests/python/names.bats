@@ -154,16 +154,21 @@ check_interpreters() { # python
     done
 }
 
-@test "interpreters are listed, and threads say in which they are" {
+# A check of each Python that tells its interpreters apart.
+with_each_from_312() { # command, which gets the python
     local version path count=0
     while read -r version path; do
         case $version in 3.[89].* | 3.1[01].*) continue ;; esac
-        run check_interpreters "$path"
+        run "$1" "$path"
         echo "# $version $output" >&3
         [ "$status" -eq 0 ]
         count=$((count + 1))
     done < <(pythons)
     [ $count -gt 0 ] || skip "no CPython 3.12 or later found"
+}
+
+@test "interpreters are listed, and threads say in which they are" {
+    with_each_from_312 check_interpreters
 }
 
 # New interpreters stand in front in the list, the main one is the last.
@@ -197,15 +202,7 @@ check_many_interpreters() { # python
 }
 
 @test "of 80 interpreters each is there, and so is the main one" {
-    local version path count=0
-    while read -r version path; do
-        case $version in 3.[89].* | 3.1[01].*) continue ;; esac
-        run check_many_interpreters "$path"
-        echo "# $version $output" >&3
-        [ "$status" -eq 0 ]
-        count=$((count + 1))
-    done < <(pythons)
-    [ $count -gt 0 ] || skip "no CPython 3.12 or later found"
+    with_each_from_312 check_many_interpreters
 }
 
 # There is room for 8192 threads and the main one, which is the last of the list.
